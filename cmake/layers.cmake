@@ -17,10 +17,12 @@ function(rondo_layer name)
   endif()
 endfunction()
 
-# rondo_test(TARGET sources...): a GoogleTest program whose tests ctest knows one by one.
+# rondo_test(TARGET sources...): a GoogleTest program whose tests ctest knows one by one, each labelled
+# with the name of the program.
 function(rondo_test target)
   add_executable(${target} ${ARGN})
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE RONDO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300
+                       LABELS ${target})
 endfunction()
