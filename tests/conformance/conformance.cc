@@ -1,12 +1,13 @@
 #include "conformance.h"
 
+#include <hwy/highway.h>
+
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 #include <map>
 
-#include <hwy/highway.h>
 #include "base/random.h"
 #include "tensor/place.h"
 
