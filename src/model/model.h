@@ -55,11 +55,13 @@ class Model {
   std::vector<float> get_weights() const;            // synchronises
   std::vector<float> get_gradients() const;
 
-  // Gradients, losses and expert counts become zero; `counts` and `step` (dropout's key) hold for
-  // the micro-batches that follow. Submits only.
-  void begin_step(const BatchCounts& counts, int64_t step);
-  // Forward and, when training, backward of one micro-batch: adds to gradients, losses, counts. The
-  // batch's ids must be < vocab_size. Submits only, but for the copy of the batch.
+  // Losses and expert counts become zero, and gradients too when training; `counts` and `step`
+  // (dropout's key) hold for the micro-batches that follow. kEvaluate: forward alone, no dropout,
+  // gradients stay as they are. Submits only.
+  enum class Mode : uint8_t { kTrain, kEvaluate };
+  void begin_step(const BatchCounts& counts, int64_t step, Mode mode = Mode::kTrain);
+  // Forward and, when training, backward of one micro-batch: adds to gradients, losses, counts.
+  // InputError for an id outside [0, vocab_size). Submits only, but for the copy of the batch.
   void run(const Batch& batch);
   // Waits for what was submitted and reads the losses.
   Losses losses();
