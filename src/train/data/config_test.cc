@@ -74,6 +74,9 @@ TEST(TrainingData, PackedTextComesBackAsBatches) {
   EXPECT_EQ(data.validation->sequences(), 1);
   EXPECT_EQ(data.validation->predicted_tokens(), 11);
   EXPECT_DOUBLE_EQ(*data.validation->bits_per_byte(std::log(2.0) * 25), 2.5);
+  config.sequence_length = 8;
+  config.validation_overlap = 6;
+  EXPECT_EQ(open_training_data(config, 257, no_warning).validation->sequences(), 3);
   expect_contains(
       input_error([&] { open_training_data(config, 256, no_warning); }),
       "d-train: token 256 in document 0 at offset 90; it must be in [0, 256), the model's "

@@ -165,6 +165,16 @@ TEST(Pack, AnErrorLeavesNothingBehind) {
   EXPECT_TRUE(fs::is_empty(packer.folder / "out"));
 }
 
+TEST(Pack, RefusesASideOfEmptyDocumentsAndLeavesNothingBehind) {
+  Packer packer;
+  packer.input("a", "text");
+  for (int i = 0; i < 19; ++i) packer.input(fmt::format("empty{}", i), "");
+  packer.options.split = Split::kDocuments;
+  packer.options.validation_fraction = 0.05;
+  expect_contains(packer.error(), ": it would hold only empty documents; choose another split");
+  EXPECT_TRUE(fs::is_empty(packer.folder / "out"));
+}
+
 TEST(Pack, RefusesWhatCannotBe) {
   Packer packer;
   packer.input("a", "");
