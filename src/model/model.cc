@@ -306,10 +306,10 @@ std::vector<float> Model::mtp_logits(const Batch& batch, int depth) {
   for (int d = 1; d <= depth; ++d) {
     const DeviceBatch::Mtp& mtp = loaded.batch.mtp[static_cast<size_t>(d - 1)];
     pass.places = mtp.places;
-    x = s.network->mtp_forward(pass, d, mtp.ids, x);
+    x = s.network->mtp_head(d).normed(pass, s.network->mtp_forward(pass, d, mtp.ids, x));
   }
   const Tensor out = pass.activation({loaded.tokens, s.config.vocab_size});
-  s.network->mtp_logits(pass, depth, x, out);
+  s.network->mtp_head(depth).logits(pass, x, out);
   return to_host(s.ctx, out, "model.logits");
 }
 

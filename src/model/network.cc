@@ -84,12 +84,6 @@ void Network::mtp_backward(const Pass& pass, int depth, const View& ids, const V
   pass.saved.release(pass.micro_batch, mtp.slot);
 }
 
-void Network::mtp_logits(const Pass& pass, int depth, const View& x, const View& out) {
-  LossHead& head = mtp_[static_cast<size_t>(depth - 1)].head;
-  const Tensor normed = head.normed(pass, x);
-  head.logits(pass, normed, out);
-}
-
 void Network::run(const Pass& pass, const DeviceBatch& batch, double labels, const View& loss_sum,
                   const std::vector<Depth>& depths) {
   const int64_t t = pass.tokens, width = pass.config.hidden_size;

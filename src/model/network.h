@@ -43,10 +43,10 @@ class Network {
   // Forward, losses and, when training, backward of one micro-batch.
   void run(const Pass& pass, const DeviceBatch& batch, double labels, const View& loss_sum,
            const std::vector<Depth>& depths);
-  // Output of MTP depth `depth` (1-based), before its norm, from the trunk's normed output.
+  // Output of MTP depth `depth` (1-based), before its norm, from the normed output of the depth
+  // before (depth 1: of the trunk), as transformers' MtpModel and SGLang feed it.
   Tensor mtp_forward(const Pass& pass, int depth, const View& ids, const View& previous);
-  // For tests: logits of a depth from what mtp_forward gave.
-  void mtp_logits(const Pass& pass, int depth, const View& x, const View& out);
+  LossHead& mtp_head(int depth) { return mtp_[static_cast<size_t>(depth - 1)].head; }
 
  private:
   struct MtpLayer {

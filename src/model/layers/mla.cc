@@ -6,6 +6,10 @@
 namespace rondo {
 namespace {
 
+// Of the norms of the latents: fixed, whatever rms_norm_eps says, in DeepSeek's code and on the
+// hub.
+constexpr double kLatentEps = 1e-6;
+
 class Mla : public Sublayer {
  public:
   Mla(const ModelConfig& config, const Weights& weights, const std::string& prefix, int64_t layer)
@@ -39,7 +43,7 @@ class Mla : public Sublayer {
       q_normed = pass.activation({t, q_rank_});
       q_inv = pass.activation({t});
       linear(ctx, h, q_a_.w, q_a);
-      norm(pass, q_a, q_norm_, q_normed, q_inv);
+      norm(pass, q_a, q_norm_, q_normed, q_inv, kLatentEps);
       linear(ctx, q_normed, q_b_.w, q);
     } else {
       linear(ctx, h, q_b_.w, q);
@@ -51,7 +55,7 @@ class Mla : public Sublayer {
     Tensor kv = pass.activation({t, heads_ * (nope_ + value_)});
     Tensor k = pass.activation({t, heads_ * qk});
     linear(ctx, h, kv_a_.w, kv_a);
-    norm(pass, kv_a.view().slice(1, 0, kv_rank_), kv_norm_, latent, kv_inv);
+    norm(pass, kv_a.view().slice(1, 0, kv_rank_), kv_norm_, latent, kv_inv, kLatentEps);
     linear(ctx, latent, kv_b_.w, kv);
     copy_rows(ctx, keys(kv), as_heads(k, heads_).slice(2, 0, nope_));
     rope(pass, shared_key(kv_a), rotated(k), false);

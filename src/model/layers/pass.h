@@ -86,12 +86,13 @@ inline void add_to(Context& ctx, const View& x, const View& y) {
 }
 
 inline void norm(const Pass& pass, const View& x, const Weight& w, const View& y,
+                 const View& inv_rms, double eps) {
+  launch(pass.ctx,
+         RmsNormArgs{.x = x, .w = w.w, .y = y, .inv_rms = inv_rms, .eps = static_cast<float>(eps)});
+}
+inline void norm(const Pass& pass, const View& x, const Weight& w, const View& y,
                  const View& inv_rms) {
-  launch(pass.ctx, RmsNormArgs{.x = x,
-                               .w = w.w,
-                               .y = y,
-                               .inv_rms = inv_rms,
-                               .eps = static_cast<float>(pass.config.rms_norm_eps)});
+  norm(pass, x, w, y, inv_rms, pass.config.rms_norm_eps);
 }
 inline void norm_backward(const Pass& pass, const View& x, const Weight& w, const View& inv_rms,
                           const View& dy, const View& dx, bool accumulate_dx = false) {
