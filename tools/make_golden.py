@@ -11,7 +11,7 @@ on the same kind of CPU writes the same bytes. tests/golden/README.md says what 
 import argparse
 import pathlib
 
-from golden import basic, common
+from golden import basic, common, mtp
 
 CASES = {
     "ds_base": basic.ds_base,
@@ -22,6 +22,8 @@ CASES = {
     "ds_packed": basic.ds_packed,
     "qwen3_moe": basic.qwen3_moe,
     "qwen3_moe_dense": basic.qwen3_moe_dense,
+    "mtp1": mtp.mtp1,
+    "mtp2": mtp.mtp2,
 }
 
 
