@@ -11,7 +11,7 @@ on the same kind of CPU writes the same bytes. tests/golden/README.md says what 
 import argparse
 import pathlib
 
-from golden import basic, common, mtp
+from golden import adamw, balance, basic, common, mtp
 
 CASES = {
     "ds_base": basic.ds_base,
@@ -24,6 +24,8 @@ CASES = {
     "qwen3_moe_dense": basic.qwen3_moe_dense,
     "mtp1": mtp.mtp1,
     "mtp2": mtp.mtp2,
+    "balance": balance.balance,
+    "adamw": adamw.adamw,
 }
 
 
