@@ -176,6 +176,18 @@ TEST(RouterLoss, ZLoss) {
             });
 }
 
+TEST(RouterLoss, RefusesADocumentThatIsNotThere) {
+  Buffers b(DType::kF32);
+  RouterStatsArgs a = stats(b, {{1, 2}, 3, 1, 2}, Scoring::kSigmoid);
+  reference(a);
+  RouterLossBackwardArgs wrong = backward_of(b, a, 1, 1);
+  a.places = wrong.places = b.places({1, 1, 1});
+  for (const Implementation<RouterStatsArgs>& by : implementations<RouterStatsArgs>())
+    EXPECT_THROW(run_once(by, a, 2), InvariantError) << by.name;
+  for (const Implementation<RouterLossBackwardArgs>& by : implementations<RouterLossBackwardArgs>())
+    EXPECT_THROW(run_once(by, wrong, 2), InvariantError) << by.name;
+}
+
 // A logit that is NaN shows in the sums: it must not pass for a score of 0 or 1.
 TEST(RouterLoss, NaNStaysVisible) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
