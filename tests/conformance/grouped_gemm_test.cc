@@ -28,6 +28,7 @@ const std::vector<Case>& cases() {
       {"long rows", {20, 9}, 1, 40, 300, 0},
       {"near even", {42, 24, 18, 12}, 5, 64, 32, 0},
       {"tall", {130, 300}, 3, 35, 21, 0},
+      {"several tiles", {9, 3}, 1, 400, 270, 0},
       {"nothing to sum", {3, 4}, 2, 5, 0, 0},
       {"no columns", {3, 4}, 0, 0, 5, 0},
   };
