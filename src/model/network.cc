@@ -95,31 +95,30 @@ void Network::run(const Pass& pass, const DeviceBatch& batch, double labels, con
   const Tensor d_normed = gradient();
   head_.loss(pass, normed, batch.labels, labels, 1, loss_sum, d_normed);
 
-  // Depth d reads what depth d - 1 gave; depth 1 reads the main model's normed output.
-  std::vector<Tensor> outputs, d_outputs;
+  // Depth d reads the normed output of depth d - 1; depth 1 that of the main model.
+  std::vector<Tensor> outputs, states, d_states;
+  const auto previous = [&](size_t d) { return d == 0 ? normed.view() : states[d - 1].view(); };
   for (size_t d = 0; d < n; ++d) {
     const Depth& depth = depths[d];
-    outputs.push_back(mtp_forward(depth.pass, static_cast<int>(d + 1), batch.mtp[d].ids,
-                                  d == 0 ? normed.view() : outputs[d - 1].view()));
-    const Tensor h = mtp_[d].head.normed(depth.pass, outputs[d]);
-    d_outputs.push_back(gradient());
-    mtp_[d].head.loss(depth.pass, h, batch.mtp[d].labels, depth.labels, depth.weight,
-                      depth.loss_sum, d_outputs[d]);
+    outputs.push_back(
+        mtp_forward(depth.pass, static_cast<int>(d + 1), batch.mtp[d].ids, previous(d)));
+    states.push_back(mtp_[d].head.normed(depth.pass, outputs[d]));
+    d_states.push_back(gradient());
+    mtp_[d].head.loss(depth.pass, states[d], batch.mtp[d].labels, depth.labels, depth.weight,
+                      depth.loss_sum, d_states[d]);
   }
   if (!pass.training) return;
 
-  Tensor d_previous;  // of the output of the depth before
+  Tensor d_previous;  // of the state that the depth behind has read
   for (size_t d = n; d-- > 0;) {
     const Pass& at = depths[d].pass;
-    Tensor dx = std::move(d_previous);
-    if (!dx) {
-      dx = gradient();
-      launch(pass.ctx, FillArgs{dx, 0});
-    }
-    mtp_[d].head.backward(at, outputs[d], d_outputs[d], dx);
+    if (d_previous) add_to(pass.ctx, d_previous, d_states[d]);
+    Tensor dx = gradient();
+    launch(pass.ctx, FillArgs{dx, 0});
+    mtp_[d].head.backward(at, outputs[d], d_states[d], dx);
     d_previous = gradient();
-    mtp_backward(at, static_cast<int>(d + 1), batch.mtp[d].ids,
-                 d == 0 ? normed.view() : outputs[d - 1].view(), std::move(dx), d_previous);
+    mtp_backward(at, static_cast<int>(d + 1), batch.mtp[d].ids, previous(d), std::move(dx),
+                 d_previous);
   }
   if (d_previous) add_to(pass.ctx, d_previous, d_normed);
   Tensor dx = gradient();
