@@ -1,0 +1,9 @@
+#pragma once
+
+#include "kernels/ops/adamw.h"
+
+namespace rondo::cpu {
+
+const char* adamw(const AdamWArgs& args, KernelEnv& env);
+
+}  // namespace rondo::cpu
