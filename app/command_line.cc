@@ -1,7 +1,9 @@
 // The only file that includes CLI11: it compiles slowly.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
+#include "base/value.h"
 #include "commands.h"
 
 namespace rondo::app {
@@ -20,6 +22,8 @@ void add_train(CLI::App& top, Request& request) {
       ->allow_extra_args(false);
   app->add_flag("--resume", c.resume, "Go on from the run folder's latest checkpoint");
   app->add_option("--trace", c.trace, "Write spans of all work as JSON for Perfetto");
+  app->add_option("--wait-sites", c.wait_sites, "Write the names of the waits that the run passed")
+      ->group("Tests");
   examples(app,
            "  rondo train configs/demo.toml --out runs/demo\n"
            "  rondo train configs/demo.toml --set train.steps=100 --set train.learning_rate=2e-3\n"
@@ -119,6 +123,18 @@ Request parse_command_line(int argc, char** argv) {
            "  rondo eval runs/demo --data data/book-valid\n"
            "  rondo generate runs/demo --prompt 'In the beginning'\n"
            "  rondo train --help");
+  std::vector<std::string> names;
+  for (const CLI::App* app : top.get_subcommands(nullptr)) names.push_back(app->get_name());
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    const std::string near = nearest(argv[1], names);
+    std::cerr << "rondo: there is no command " << argv[1]
+              << (near.empty() ? "; rondo --help shows what there is"
+                               : "; did you mean " + near + "?")
+              << "\n";
+    request.exit_code = 2;
+    return request;
+  }
   try {
     top.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

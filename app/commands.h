@@ -10,7 +10,7 @@
 namespace rondo::app {
 
 struct TrainCommand {
-  std::string config, out, trace;
+  std::string config, out, trace, wait_sites;
   std::vector<std::string> set;
   bool resume = false;
 };

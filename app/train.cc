@@ -15,7 +15,14 @@ void run_train(const TrainCommand& command, Log& log) {
   options.terminal = isatty(STDOUT_FILENO) == 1;
   Trace trace;
   if (!command.trace.empty()) options.trace = &trace;
+  std::vector<std::string> sites;
+  if (!command.wait_sites.empty()) options.wait_sites = &sites;
   train(config, options, log);
+  if (options.wait_sites) {
+    std::string lines;
+    for (const std::string& site : sites) lines += site + "\n";
+    write_file_atomic(command.wait_sites, lines);
+  }
   if (!command.trace.empty()) write_file_atomic(command.trace, trace.to_json(0));
 }
 

@@ -65,9 +65,9 @@ class Run {
   }
 
   void go() {
-    start();
     fs::create_directories(options_.out);
     const FileLock lock(options_.out + "/lock");
+    start();
     remove_unfinished(options_.out);
     write_file_atomic(options_.out + "/config.toml", to_toml(config_));
     MetricsFile metrics(options_.out + "/metrics.jsonl", state_.step);
@@ -86,6 +86,7 @@ class Run {
       throw;
     }
     log_.set_hooks(nullptr, nullptr);
+    if (options_.wait_sites) *options_.wait_sites = device_->wait_sites();
     log_.info("the model is in {}", latest_checkpoint(options_.out));
   }
 
@@ -139,14 +140,6 @@ class Run {
     ctx_->stream->synchronize("train.restore");
   }
 
-  std::vector<float> get(const View& device) {
-    std::vector<float> values(static_cast<size_t>(device.elements()));
-    copy(*ctx_->stream, View(values.data(), DType::kF32, Memory::kHost, {device.elements()}),
-         device);
-    ctx_->stream->synchronize("train.checkpoint");
-    return values;
-  }
-
   void measure_peak_rate() {
     peak_gflops_ = config_.peak_gflops;
     if (peak_gflops_ > 0) return;
@@ -172,7 +165,6 @@ class Run {
     StepMetrics m = run_step(
         *ctx_, *model_, *optimizer_, plain_schedule(static_cast<int64_t>(batches.size())),
         {step, learning_rate(config_.schedule, step), config_.router_bias_update_rate, batches});
-    ctx_->stream->synchronize("train.step");
     m.steps = config_.schedule.steps;
     m.step_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -207,8 +199,16 @@ class Run {
   }
 
   void save() {
-    const Snapshot snapshot{state_, model_->get_weights(), get(optimizer_->first_moment()),
-                            get(optimizer_->second_moment())};
+    Snapshot snapshot{state_, {}, {}, {}};
+    const auto get = [&](const View& device, std::vector<float>& values) {
+      values.resize(static_cast<size_t>(device.elements()));
+      copy(*ctx_->stream, View(values.data(), DType::kF32, Memory::kHost, {device.elements()}),
+           device);
+    };
+    get(model_->weights(), snapshot.weights);
+    get(optimizer_->first_moment(), snapshot.m);
+    get(optimizer_->second_moment(), snapshot.v);
+    ctx_->stream->synchronize("train.checkpoint");
     write_checkpoint(options_.out, snapshot, model_->table(), model_config_,
                      config_.checkpoint_dtype, data_->tokenizer.get(), config_.checkpoint_keep);
   }

@@ -1,7 +1,9 @@
 // A training run from its configuration to its last checkpoint.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "base/trace.h"
@@ -16,6 +18,7 @@ struct TrainOptions {
   bool resume = false;  // go on from its latest checkpoint
   bool terminal = false;
   Trace* trace = nullptr;
+  std::vector<std::string>* wait_sites = nullptr;  // receives the device's, for fault tests
 };
 
 // The run folder holds config.toml (resolved), metrics.jsonl, step-N/ and a lock while this runs. A

@@ -122,7 +122,7 @@ std::vector<uint64_t> validation_begins(const PackOptions& options,
 void refuse_existing(const std::vector<fs::path>& paths) {
   for (const fs::path& path : paths)
     if (fs::exists(fs::symlink_status(path)))
-      fail_input("{} exists; choose another prefix, or ask to overwrite it", path.string());
+      fail_input("{} exists; choose another prefix, or give --overwrite", path.string());
 }
 
 }  // namespace

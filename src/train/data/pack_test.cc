@@ -140,7 +140,7 @@ TEST(Pack, NothingIsOverwrittenUnlessAsked) {
     packer.input("a", "text");
     const std::string taken = packer.options.prefix + kind;
     packer.folder.write(std::string("out/data") + kind, "mine");
-    EXPECT_EQ(packer.error(), taken + " exists; choose another prefix, or ask to overwrite it");
+    EXPECT_EQ(packer.error(), taken + " exists; choose another prefix, or give --overwrite");
     EXPECT_EQ(read_file(taken), "mine");
     packer.options.overwrite = true;
     packer.run();

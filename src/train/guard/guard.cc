@@ -21,9 +21,12 @@ void check_finite(Model& model, int64_t step, double loss, double gradient_norm,
       if (!first.empty()) break;
     }
   }
+  const auto text = [](double x) {
+    return std::isnan(x) ? std::string("nan") : fmt::format("{}", x);
+  };
   if (first.empty()) first = "none found: forward is finite now";
   throw RunFailure(fmt::format("step {}: loss {}, gradient norm {}; first bad tensor: {}", step,
-                               loss, gradient_norm, first));
+                               text(loss), text(gradient_norm), first));
 }
 
 }  // namespace rondo
