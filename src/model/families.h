@@ -1,29 +1,26 @@
-// Model families: how a family reads its config.json and which parameters it has. A new one is a
-// folder and a line in families.cc.
+// The list of model families: what the rest of the code knows of one. A new family is one folder
+// and one line in families.cc.
 #pragma once
 
 #include <span>
-#include <string>
-#include <vector>
+#include <string_view>
 
+#include "base/value.h"
 #include "model/config.h"
+#include "model/parameters.h"
 
 namespace rondo {
 
-class ParameterTable;
-
 struct Family {
-  const char* model_type;
-  const char* architecture;
-  // Fills what is the family's own; the common keys are there already.
-  void (*read)(Reader& reader, ModelConfig& config);
-  // Rows of a layer's attention and feed-forward parts, names beginning with `prefix`.
-  void (*add_layer)(const ModelConfig& config, int64_t layer, const std::string& prefix,
-                    ParameterTable& table);
+  const char* model_type;    // in config.json
+  const char* architecture;  // in config.json, the causal language model's class
+  // Reads the keys that only this family has, and those that all have (read_common_config).
+  void (*read_config)(Reader& reader, ModelConfig& config);
+  // Adds every row of the table, in the order of the hub.
+  void (*add_parameters)(const ModelConfig& config, ParameterTable& table);
 };
 
 std::span<const Family> families();
-// InputError with the list of those there are.
-const Family& family_of(const std::string& model_type, const std::string& source);
+const Family& family_of(const ModelConfig& config);
 
 }  // namespace rondo

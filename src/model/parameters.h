@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "device/context.h"
 #include "model/config.h"
+#include "tensor/view.h"
 
 namespace rondo {
 
