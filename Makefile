@@ -7,7 +7,8 @@
 JOBS ?= $(shell nproc)
 BUILD := build/release
 # What runs under the sanitizers: programs that are quick there and handle raw memory or threads.
-ASAN_TARGETS ?= rondo_base_test rondo_tensor_test
+ASAN_TARGETS ?= rondo_base_test rondo_tensor_test rondo_device_test rondo_memory_test rondo_model_test \
+  rondo_golden_test rondo_train_test
 # `ctest -R` for fast-test, and faults to seed (default: all).
 T ?= .
 F ?=
