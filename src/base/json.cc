@@ -1,5 +1,6 @@
 // The only file that includes nlohmann-json: it compiles slowly.
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/value.h"
@@ -30,8 +31,8 @@ class Builder : public nlohmann::json_sax<Json> {
   bool start_object(size_t) override { return open(Value(Value::Object{})); }
   bool start_array(size_t) override { return open(Value(Value::Array{})); }
   bool key(std::string& name) override {
-    if (open_.back().find(name))
-      fail_input("{}: key \"{}\" stands twice in one object", source_, name);
+    if (!seen_.back().insert(name).second)
+      fail_input("{}: key {} stands twice in one object", source_, Json(name).dump());
     keys_.back() = name;
     return true;
   }
@@ -50,12 +51,14 @@ class Builder : public nlohmann::json_sax<Json> {
     if (open_.size() >= kMaxDepth) fail_input("{}: nested deeper than {}", source_, kMaxDepth);
     open_.push_back(std::move(container));
     keys_.emplace_back();
+    seen_.emplace_back();
     return true;
   }
   bool close() {
     Value done = std::move(open_.back());
     open_.pop_back();
     keys_.pop_back();
+    seen_.pop_back();
     return add(std::move(done));
   }
   bool add(Value value) {
@@ -72,6 +75,7 @@ class Builder : public nlohmann::json_sax<Json> {
   Value root_;
   std::vector<Value> open_;
   std::vector<std::string> keys_;
+  std::vector<std::unordered_set<std::string>> seen_;  // keys of each; a file may have a million
 };
 
 nlohmann::ordered_json convert(const Value& value) {

@@ -26,6 +26,9 @@ TEST(Value, JsonReadsBackTheSame) {
 TEST(Value, JsonRefusesAKeyThatStandsTwice) {
   EXPECT_EQ(message_of([] { parse_json(R"({"a":1,"a":2})", "m.json"); }),
             "m.json: key \"a\" stands twice in one object");
+  // On one line, whatever the key is.
+  EXPECT_EQ(message_of([] { parse_json(R"({"a\nb":1,"a\nb":2})", "m.json"); }),
+            "m.json: key \"a\\nb\" stands twice in one object");
 }
 
 TEST(Value, JsonSaysWhereItBreaks) {

@@ -1,0 +1,52 @@
+#include "model/batch.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rondo {
+
+int64_t count_valid(const std::vector<int32_t>& labels) {
+  return static_cast<int64_t>(labels.size()) -
+         std::count(labels.begin(), labels.end(), kIgnoreLabel);
+}
+
+void make_mtp(Batch& batch, int depth) {
+  const int64_t tokens = batch.tokens();
+  RONDO_CHECK(static_cast<int64_t>(batch.places.size()) == tokens &&
+                  static_cast<int64_t>(batch.labels.size()) == tokens,
+              "{} ids, {} places, {} labels", tokens, batch.places.size(), batch.labels.size());
+  // Token i + d when it is in the document of token i, else -1. Documents stand together and in
+  // order, so it can only be in row i + d.
+  const auto ahead = [&](int64_t i, int64_t d) -> int64_t {
+    const int64_t j = i + d;
+    if (j >= tokens) return -1;
+    const Place& here = batch.places[i];
+    const Place& there = batch.places[j];
+    if (there.sample != here.sample || there.doc != here.doc) return -1;
+    RONDO_CHECK(there.pos == here.pos + d,
+                "row {} is document {} pos {}, row {} pos {}: not in order and together", i,
+                here.doc, here.pos, j, there.pos);
+    return j;
+  };
+  batch.mtp.assign(static_cast<size_t>(depth), {});
+  for (int d = 1; d <= depth; ++d) {
+    Batch::Mtp& mtp = batch.mtp[d - 1];
+    mtp.ids.assign(tokens, 0);
+    mtp.labels.assign(tokens, kIgnoreLabel);
+    mtp.valid.assign(tokens, 0);
+    for (int64_t i = 0; i < tokens; ++i) {
+      if (batch.places[i].doc < 0) continue;
+      const int64_t input = ahead(i, d);
+      if (input < 0) continue;
+      mtp.ids[i] = batch.ids[input];
+      mtp.valid[i] = 1;
+      // The token itself, not the main label of `input`: that one may be ignored by the data. Only
+      // where a sequence's end cut the document is the label the sole place that knows the token.
+      const int64_t target = ahead(i, d + 1);
+      mtp.labels[i] = target >= 0 ? batch.ids[target] : batch.labels[input];
+    }
+  }
+}
+
+}  // namespace rondo

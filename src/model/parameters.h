@@ -1,0 +1,72 @@
+// The parameter table: the only list of a model's parameters. Loading, saving, initialising,
+// optimizer and norm walk it.
+//
+// All weights lie in one flat fp32 tensor; gradients and optimizer states are tensors of the same
+// layout. A row is one hub tensor: a dense range of the flat tensor. Rows that kernels want as one
+// matrix lie side by side in a named buffer:
+//   "<mlp>.gate_up"          [2 I, H]     gate_proj, up_proj (dense MLP, shared experts)
+//   "<mlp>.experts.gate_up"  [E, 2 I, H]  each expert's gate_proj, up_proj
+//   "<mlp>.experts.down"     [E, H, I]    each expert's down_proj
+// Every other row is a buffer of its own, by its hub name. <mlp> is "model.layers.N.mlp" or
+// "model.layers.N.mlp.shared_experts".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/config.h"
+#include "tensor/view.h"
+
+namespace rondo {
+
+struct Parameter {
+  std::string name;            // on the hub
+  std::vector<int64_t> shape;  // on the hub
+  int64_t offset = 0;          // elements, in the flat tensor
+  enum class Init : uint8_t { kNormal, kOnes, kZeros } init = Init::kNormal;
+  bool decay = true;      // weight decay: matrices yes, norms and biases no
+  bool trained = true;    // false: e_score_correction_bias, which its own rule updates
+  bool keep_f32 = false;  // in a checkpoint, whatever the dtype of the rest
+  bool alias = false;     // another name of an earlier row (same offset): MTP's embedding and head.
+                          // Read if there (must be equal), written, never counted twice
+  int64_t elements() const;
+};
+
+class ParameterTable {
+ public:
+  // Rows in the order of the hub: embedding, layers, norm, head, MTP layers after the last layer.
+  static ParameterTable build(const ModelConfig& config);
+
+  const std::vector<Parameter>& rows() const { return rows_; }
+  int64_t flat_elements() const { return flat_elements_; }  // with alignment gaps (always zero)
+  int64_t parameters() const;                               // each counted once
+  const Parameter* find(const std::string& name) const;
+  // The part of `flat` (f32 or other, [flat_elements]) that a buffer or a row covers, in its shape.
+  View view(const View& flat, const std::string& name) const;
+  View view(const View& flat, const Parameter& row) const;
+
+  // For families: what build() calls. Buffers are aligned to 64 bytes.
+  void add(Parameter row);  // a buffer of its own
+  // Rows side by side under one buffer name of this shape; the rows' sizes must fill it.
+  void add_buffer(const std::string& name, std::vector<int64_t> shape, std::vector<Parameter> rows);
+  void add_alias(Parameter row, const std::string& of);
+
+ private:
+  struct Buffer {
+    int64_t offset;
+    std::vector<int64_t> shape;
+  };
+  std::vector<Parameter> rows_;
+  std::unordered_map<std::string, Buffer> buffers_;  // by buffer name and by row name
+  std::unordered_map<std::string, size_t> index_;
+  int64_t flat_elements_ = 0;
+};
+
+// Normal(0, initializer_range), ones or zeros by row, on the host; philox keyed by the seed, the
+// row's name and the element's index: one row's values do not depend on the others.
+std::vector<float> initial_values(const ParameterTable& table, const ModelConfig& config,
+                                  uint64_t seed);
+
+}  // namespace rondo

@@ -1,0 +1,258 @@
+#include "train/run.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "kernels/peak.h"
+#include "model/flops.h"
+#include "model/hub.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/evaluate.h"
+#include "train/guard/guard.h"
+#include "train/metrics/progress.h"
+#include "train/step.h"
+
+namespace rondo {
+namespace {
+
+int threads_of(int64_t threads) {
+  return threads > 0 ? static_cast<int>(threads) : available_threads();
+}
+
+// Documents' lengths in a batch: what attention costs.
+std::vector<int64_t> document_lengths(const Batch& batch) {
+  std::vector<int64_t> lengths;
+  int32_t doc = -1;
+  for (const Place& place : batch.places) {
+    if (place.doc < 0) continue;
+    if (place.doc != doc) lengths.push_back(0);
+    doc = place.doc;
+    ++lengths.back();
+  }
+  return lengths;
+}
+
+class Run {
+ public:
+  Run(const RunConfig& config, const TrainOptions& options, Log& log)
+      : config_(config), options_(options), log_(log), model_config_(read_config()) {
+    check_folder();
+    data_ = std::make_unique<TrainingData>(
+        open_training_data(config.data, model_config_.vocab_size,
+                           [&](const std::string& line) { log_.warn("{}", line); }));
+    identity_ = {hex64(data_->train.fingerprint()), model_config_.vocab_size, config.batch_size,
+                 config.data.sequence_length};
+    device_ = make_device(config.device, {.threads = threads_of(config.threads),
+                                          .drop_wait = config.emu_drop_wait,
+                                          .delay_us = config.emu_delay_us});
+    device_->set_trace(options.trace);
+    ctx_ = std::make_unique<Context>(*device_, log);
+    ModelOptions model_options{.mtp_loss_weight = config.mtp_loss_weight,
+                               .balance_loss_weight = config.balance_loss_weight,
+                               .z_loss_weight = config.z_loss_weight,
+                               .dropout = config.dropout,
+                               .attention_dropout = config.attention_dropout >= 0
+                                                        ? config.attention_dropout
+                                                        : model_config_.attention_dropout,
+                               .seed = config.seed};
+    model_ = std::make_unique<Model>(*ctx_, model_config_, model_options);
+    optimizer_ = std::make_unique<Optimizer>(*ctx_, *model_,
+                                             AdamWOptions{config.beta1, config.beta2, config.eps,
+                                                          config.weight_decay, config.clip_norm});
+  }
+
+  void go() {
+    fs::create_directories(options_.out);
+    const FileLock lock(options_.out + "/lock");
+    start();
+    remove_unfinished(options_.out);
+    write_file_atomic(options_.out + "/config.toml", to_toml(config_));
+    MetricsFile metrics(options_.out + "/metrics.jsonl", state_.step);
+    measure_peak_rate();
+    const int64_t steps = config_.schedule.steps, first = state_.step + 1;
+    log_.info("{}: {} parameters, steps {} to {}, {} tokens a step, device {}, {} threads",
+              options_.out, model_->table().parameters(), first, steps,
+              config_.batch_size * config_.data.sequence_length, device_->name(),
+              device_->threads());
+    Progress progress(options_.terminal, config_.log_interval, first);
+    log_.set_hooks([&] { progress.clear(); }, [&] { progress.redraw(); });
+    try {
+      for (int64_t step = first; step <= steps; ++step) one_step(step, metrics, progress);
+    } catch (...) {
+      log_.set_hooks(nullptr, nullptr);
+      throw;
+    }
+    log_.set_hooks(nullptr, nullptr);
+    if (options_.wait_sites) *options_.wait_sites = device_->wait_sites();
+    log_.info("the model is in {}", latest_checkpoint(options_.out));
+  }
+
+ private:
+  ModelConfig read_config() {
+    std::vector<std::string> warnings;
+    const std::string folder = config_.folder.empty() ? config_.init_from : config_.folder;
+    ModelConfig model = load_model_config(folder, warnings);
+    for (const std::string& line : warnings) log_.warn("{}", line);
+    if (config_.data.sequence_length > model.max_position_embeddings)
+      fail_input(
+          "data.sequence_length is {}; {} has max_position_embeddings {}: use shorter sequences, "
+          "or YaRN with a larger one",
+          config_.data.sequence_length, folder, model.max_position_embeddings);
+    return model;
+  }
+
+  void check_folder() const {
+    const bool there = fs::exists(options_.out + "/config.toml");
+    if (there && !options_.resume)
+      fail_input("{}: already holds a run; give another --out, or --resume to go on with it",
+                 options_.out);
+    if (options_.resume && !there)
+      fail_input("{}: holds no run to resume; leave out --resume to begin one", options_.out);
+  }
+
+  // Weights, moments and position: of the latest checkpoint, of init_from, or fresh.
+  void start() {
+    const std::string latest = options_.resume ? latest_checkpoint(options_.out) : "";
+    if (!latest.empty()) {
+      const Snapshot s = read_checkpoint(latest, model_->table(), model_config_);
+      check_identity(identity_, s.state.identity, latest);
+      state_ = s.state;
+      model_->set_weights(s.weights);
+      put(optimizer_->first_moment(), s.m);
+      put(optimizer_->second_moment(), s.v);
+      log_.info("resuming from {}", latest);
+      return;
+    }
+    state_.identity = identity_;
+    std::vector<float> weights = initial_values(model_->table(), model_config_, config_.seed);
+    if (!config_.init_from.empty())
+      weights = load_weights(model_->table(), model_config_, config_.init_from,
+                             config_.init_missing_mtp ? &weights : nullptr);
+    model_->set_weights(weights);
+  }
+
+  void put(const View& device, std::vector<float> values) {
+    copy(*ctx_->stream, device,
+         View(values.data(), DType::kF32, Memory::kHost, {static_cast<int64_t>(values.size())}));
+    ctx_->stream->synchronize("train.restore");
+  }
+
+  void measure_peak_rate() {
+    peak_gflops_ = config_.peak_gflops;
+    if (peak_gflops_ > 0) return;
+    ThreadPool pool(device_->threads());
+    peak_gflops_ = measure_peak(pool).gflops;
+  }
+
+  void one_step(int64_t step, MetricsFile& metrics, Progress& progress) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<Batch> batches;
+    const int64_t depths = config_.mtp_loss_weight > 0 ? model_config_.num_nextn_predict_layers : 0;
+    double flops = 0, tokens = 0;
+    for (int64_t done = 0; done < config_.batch_size; done += config_.micro_batch_size) {
+      batches.push_back(data_->train.make_batch(state_.samples + done, config_.micro_batch_size,
+                                                static_cast<int>(depths)));
+      const std::vector<int64_t> lengths = document_lengths(batches.back());
+      double n = 0;
+      for (const int64_t length : lengths) n += static_cast<double>(length);
+      flops += training_flops(model_config_, n,
+                              visible_pairs(lengths, model_config_.sliding_window), depths > 0);
+      tokens += n;
+    }
+    StepMetrics m = run_step(
+        *ctx_, *model_, *optimizer_, plain_schedule(static_cast<int64_t>(batches.size())),
+        {step, learning_rate(config_.schedule, step), config_.router_bias_update_rate, batches});
+    m.steps = config_.schedule.steps;
+    m.step_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    m.tokens_per_second = tokens / m.step_seconds;
+    m.mfu = flops / m.step_seconds / (peak_gflops_ * 1e9);
+    if (config_.peak_gflops > 0 && m.mfu > 1)
+      throw RunFailure(
+          fmt::format("step {}: {:.1f} GFLOP/s is above precision.peak_gflops = {}, which "
+                      "is therefore wrong",
+                      step, flops / m.step_seconds / 1e9, peak_gflops_));
+    state_.step = step;
+    state_.samples += config_.batch_size;
+    state_.tokens_seen += static_cast<int64_t>(tokens);
+    m.tokens_seen = state_.tokens_seen;
+    const bool last = step == config_.schedule.steps;
+    if (data_->validation && config_.eval_interval > 0 &&
+        (step % config_.eval_interval == 0 || last))
+      validate(m, progress);
+    metrics.write(m);
+    progress.show(m);
+    if (last || (config_.checkpoint_interval > 0 && step % config_.checkpoint_interval == 0))
+      save();
+  }
+
+  void validate(StepMetrics& m, Progress& progress) {
+    const EvaluationResult r =
+        evaluate(*model_, *data_->validation, config_.micro_batch_size, config_.eval_sequences);
+    m.validation_loss = r.loss;
+    m.validation_bits_per_byte = r.bits_per_byte;
+    progress.note(fmt::format("step {}: validation loss {:.4f} nats a token", m.step, r.loss) +
+                  (r.bits_per_byte ? fmt::format(", {:.3f} bits per byte", *r.bits_per_byte) : ""));
+  }
+
+  void save() {
+    Snapshot snapshot{state_, {}, {}, {}};
+    const auto get = [&](const View& device, std::vector<float>& values) {
+      values.resize(static_cast<size_t>(device.elements()));
+      copy(*ctx_->stream, View(values.data(), DType::kF32, Memory::kHost, {device.elements()}),
+           device);
+    };
+    get(model_->weights(), snapshot.weights);
+    get(optimizer_->first_moment(), snapshot.m);
+    get(optimizer_->second_moment(), snapshot.v);
+    ctx_->stream->synchronize("train.checkpoint");
+    write_checkpoint(options_.out, snapshot, model_->table(), model_config_,
+                     config_.checkpoint_dtype, data_->tokenizer.get(), config_.checkpoint_keep);
+  }
+
+  const RunConfig config_;
+  const TrainOptions options_;
+  Log& log_;
+  const ModelConfig model_config_;
+  std::unique_ptr<TrainingData> data_;
+  RunIdentity identity_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Context> ctx_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  TrainState state_;
+  double peak_gflops_ = 0;
+};
+
+}  // namespace
+
+void train(const RunConfig& config, const TrainOptions& options, Log& log) {
+  Run(config, options, log).go();
+}
+
+LoadedModel load_model(const std::string& folder, const std::string& device, int64_t threads,
+                       Log& log) {
+  LoadedModel out;
+  out.folder = folder;
+  if (!fs::exists(folder)) fail_input("{}: is not there", folder);
+  if (fs::exists(folder + "/config.toml")) {  // a run: its latest checkpoint
+    out.folder = latest_checkpoint(folder);
+    if (out.folder.empty()) fail_input("{}: this run has no checkpoint yet", folder);
+    out.data = load_run_config(folder + "/config.toml", {}).data;
+  }
+  std::vector<std::string> warnings;
+  const ModelConfig config = load_model_config(out.folder, warnings);
+  if (fs::exists(out.folder + "/rondo/state.json"))
+    out.tokenizer = checkpoint_tokenizer(out.folder);
+  out.device = make_device(device, {.threads = threads_of(threads)});
+  out.ctx = std::make_unique<Context>(*out.device, log);
+  out.model = std::make_unique<Model>(*out.ctx, config, ModelOptions{.training = false});
+  const std::vector<float> fresh(static_cast<size_t>(out.model->table().flat_elements()), 0);
+  out.model->set_weights(load_weights(out.model->table(), config, out.folder, &fresh));
+  return out;
+}
+
+}  // namespace rondo

@@ -1,0 +1,148 @@
+// Whole runs: what a user may rely on.
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "model/hub.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/guard/guard.h"
+#include "train/step.h"
+#include "train_fixture.h"
+
+namespace rondo::testing {
+namespace {
+
+TEST_F(TrainTest, LearnsAndEvaluates) {
+  run("a", {"train.steps=30", "train.eval_interval=15"});
+  const auto loss = metric("a", "loss"), held_out = metric("a", "validation_loss");
+  ASSERT_EQ(loss.size(), 30u);
+  EXPECT_NEAR(loss.front(), std::log(257.0), 0.1);
+  EXPECT_LT(loss.back(), 3.2);
+  ASSERT_EQ(held_out.size(), 2u);
+  EXPECT_LT(held_out[1], held_out[0]);
+  EXPECT_EQ(metric("a", "step").back(), 30);
+  EXPECT_EQ(metric("a", "tokens_per_second").size(), 30u);
+  EXPECT_EQ(metric("a", "grad_norm").size(), 30u);
+}
+
+TEST_F(TrainTest, SameSeedSameBitsAtAnyThreadCountAndOnTheEmulatedDevice) {
+  run("one", {"device.threads=1", "train.dropout=0.1"});
+  run("three", {"device.threads=3", "train.dropout=0.1"});
+  run("emu", {"device.device=emu:64MiB", "train.dropout=0.1"});
+  run("other", {"train.seed=2", "train.dropout=0.1"});
+  EXPECT_EQ(weights("one"), weights("three"));
+  EXPECT_EQ(weights("one"), weights("emu"));
+  EXPECT_NE(weights("one"), weights("other"));
+  EXPECT_EQ(metric("one", "loss"), metric("emu", "loss"));
+}
+
+TEST_F(TrainTest, ResumingGivesTheRunThatWasNotInterrupted) {
+  const std::vector<std::string> set = {"checkpoint.interval=3", "checkpoint.keep=5",
+                                        "checkpoint.dtype=bf16", "train.dropout=0.1"};
+  run("whole", set);
+  fs::copy(out("whole"), out("cut"), fs::copy_options::recursive);
+  fs::remove_all(out("cut") + "/step-6");
+  fs::create_directories(out("cut") + "/step-5.tmp/rondo");  // what a killed run leaves
+  run("cut", set, true);
+  for (const char* file : {"model.safetensors", "rondo/optimizer.safetensors",
+                           "rondo/masters.safetensors", "rondo/state.json"})
+    EXPECT_EQ(read_file(out("whole") + "/step-6/" + file),
+              read_file(out("cut") + "/step-6/" + file))
+        << file;
+  EXPECT_EQ(metric("whole", "loss"), metric("cut", "loss"));
+  EXPECT_FALSE(fs::exists(out("cut") + "/step-5.tmp"));
+}
+
+TEST_F(TrainTest, MicroBatchesChangeNothingButRounding) {
+  run("four", {"train.micro_batch_size=2", "train.steps=3"});
+  run("one", {"train.micro_batch_size=8", "train.steps=3"});
+  const auto a = metric("four", "total_loss"), b = metric("one", "total_loss");
+  const auto na = metric("four", "grad_norm"), nb = metric("one", "grad_norm");
+  ASSERT_EQ(a.size(), 3u);
+  EXPECT_NEAR(a[0], b[0], 1e-6 * b[0]);
+  EXPECT_NEAR(na[0], nb[0], 1e-5 * nb[0]);
+  EXPECT_NEAR(a[1], b[1], 1e-4 * b[1]);
+  EXPECT_NEAR(a[2], b[2], 1e-3 * b[2]);
+}
+
+TEST_F(TrainTest, InitFromAHubFolderWithAndWithoutMtp) {
+  run("a");
+  const std::string hub = out("a") + "/step-6";
+  run("b", {"model.folder=", "model.init_from=" + hub, "train.learning_rate=0", "train.steps=1",
+            "train.warmup_steps=0", "train.router_bias_update_rate=0"});
+  EXPECT_EQ(weights("a"), weights("b", 1));
+
+  // As transformers would save it: without the MTP layer.
+  const SafetensorsFile file(hub + "/model.safetensors");
+  std::vector<SafetensorsItem> items;
+  for (const auto& [name, entry] : file.tensors())
+    if (!name.starts_with("model.layers.3."))
+      items.push_back({name, entry.dtype, entry.shape,
+                       [&entry](std::byte* to) { std::copy_n(entry.data, entry.bytes, to); }});
+  fs::create_directories(out("hub"));
+  fs::copy(hub + "/config.json", out("hub") + "/config.json");
+  write_safetensors(out("hub") + "/model.safetensors", items);
+  EXPECT_THROW(run("c", {"model.folder=", "model.init_from=" + out("hub")}), InputError);
+  EXPECT_NO_THROW(
+      run("d", {"model.folder=", "model.init_from=" + out("hub"), "model.init_missing=mtp",
+                "train.steps=1", "train.warmup_steps=0", "train.warmup_steps=0"}));
+}
+
+TEST_F(TrainTest, ANanStopsTheRunAndNamesTheTensor) {
+  run("a");
+  const std::string hub = out("a") + "/step-6";
+  const std::string path = hub + "/model.safetensors";
+  const std::string name = "model.layers.1.self_attn.o_proj.weight";
+  int64_t offset = 0;
+  {
+    const std::string bytes = read_file(path);
+    uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), 8);
+    const Value json = parse_json(bytes.substr(8, header), path);
+    offset = 8 + static_cast<int64_t>(header) +
+             *(*json.find(name)->find("data_offsets")->as_array())[0].as_int();
+  }
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(offset);
+  const uint32_t nan = 0x7fc00000;
+  file.write(reinterpret_cast<const char*>(&nan), 4);
+  file.close();
+  try {
+    run("b", {"model.folder=", "model.init_from=" + hub});
+    FAIL() << "a NaN went through";
+  } catch (const RunFailure& failure) {
+    EXPECT_EQ(std::string(failure.what()),
+              "step 1: loss nan, gradient norm nan; first bad tensor: layer 1, " + name);
+  }
+}
+
+TEST_F(TrainTest, StepsAfterTheSecondTakeNothingNew) {
+  for (const char* name : {"cpu", "emu:64MiB"}) {
+    Log log(0, LogLevel::kWarning);
+    auto device = make_device(name, {.threads = 2});
+    Context ctx(*device, log);
+    std::vector<std::string> warnings;
+    const ModelConfig model_config =
+        load_model_config(std::string(RONDO_SOURCE_DIR) + "/configs/tiny", warnings);
+    Model model(ctx, model_config, {});
+    model.set_weights(initial_values(model.table(), model_config, 1));
+    Optimizer optimizer(ctx, model, {});
+    const auto data = open_training_data(config().data, 257, [](const std::string&) {});
+    int64_t reservations = 0, activations = 0;
+    for (int64_t step = 1; step <= 5; ++step) {
+      const std::vector<Batch> batches = {data.train.make_batch(step * 4, 2, 1),
+                                          data.train.make_batch(step * 4 + 2, 2, 1)};
+      run_step(ctx, model, optimizer, plain_schedule(2), {step, 1e-3, 1e-3, batches});
+      ctx.stream->synchronize("test.step");
+      if (step == 2) {
+        reservations = ctx.ledger.reservations();
+        activations = ctx.ledger.of(MemoryClass::kActivations).peak;
+      }
+    }
+    EXPECT_EQ(ctx.ledger.reservations(), reservations) << name;
+    EXPECT_EQ(ctx.ledger.of(MemoryClass::kActivations).peak, activations) << name;
+  }
+}
+
+}  // namespace
+}  // namespace rondo::testing

@@ -1,0 +1,1 @@
+"""Reference numbers for the engine's tests, made with PyTorch and transformers."""
