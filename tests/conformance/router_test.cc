@@ -131,6 +131,9 @@ TEST(Router, TiesGoToTheLowerIndex) {
   example({0, 1, 0, 1, 0, 1}, {}, rule, {1, 3, 5}, {1. / 3, 1. / 3, 1. / 3});
   example({0, 0, 1, 0, 0, 0}, {}, rule, {2, 0, 1},
           {1 / (1 + 1 / (.7310586)), .5 / 1.7310586, .5 / 1.7310586});
+  // Across groups, of which the better one stands behind.
+  example({0, 0, 0, 2, -1, -1}, {}, rule_of(Scoring::kSigmoid, 2, false, 1, 3, 2), {3, 0},
+          {.880797, .5});
   // Groups that tie, too.
   example({0, 0, 0, 0, 0, 0}, {}, rule_of(Scoring::kSigmoid, 2, true, 1, 3, 2), {0, 1}, {.5, .5});
   example({0, 0, 2, 2, 0, 0}, {}, rule_of(Scoring::kSigmoid, 3, false, 1, 3, 2), {2, 3, 0},
