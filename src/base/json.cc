@@ -90,7 +90,9 @@ nlohmann::ordered_json convert(const Value& value) {
   }
   if (const Value::Object* object = value.as_object()) {
     auto out = nlohmann::ordered_json::object();
-    for (const auto& [key, item] : *object) out[key] = convert(item);
+    // Appended without looking for the key, which is in there once and would cost a scan each time.
+    auto& entries = out.get_ref<nlohmann::ordered_json::object_t&>();
+    for (const auto& [key, item] : *object) entries.emplace_back(key, convert(item));
     return out;
   }
   return nullptr;

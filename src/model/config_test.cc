@@ -111,6 +111,9 @@ TEST(Config, YarnScalesCosAndSinByTheRatioOfMscales) {
   EXPECT_NEAR(rope_scale(both), (0.2 * std::log(4.0) + 1) / (0.3 * std::log(4.0) + 1), 1e-15);
   EXPECT_NEAR(softmax_scale(both), 1 / std::sqrt(2.0), 1e-15);  // grouped queries: unchanged
   EXPECT_EQ(both.rope_scaling.original_max_position_embeddings, 64);
+  // One mscale alone counts for nothing.
+  EXPECT_EQ(rope_scale(with(R"({"rope_scaling": {"type": "yarn", "factor": 4, "mscale": 2}})")),
+            rope_scale(none));
   EXPECT_EQ(rope_scale(with(
                 R"({"rope_scaling": {"type": "yarn", "factor": 4, "attention_factor": 0.75}})")),
             0.75);
