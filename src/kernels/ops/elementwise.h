@@ -6,14 +6,19 @@
 
 namespace rondo {
 
-// y = value. Any floating or integer dtype (integers: the truncated value).
+// y = value, of f32, f64, i32, i64 or u8 (integers: the truncated value).
 struct FillArgs {
   static constexpr const char* kName = "fill";
   static constexpr double kTolerance = 0;
   View y;  // rank 1 to 3, rows may have gaps
   float value = 0;
 
-  void check() const { RONDO_RULE(y.rank >= 1 && y.rank <= 3, "y {}", to_string(y)); }
+  void check() const {
+    RONDO_RULE(y.rank >= 1 && y.rank <= 3, "y {}", to_string(y));
+    RONDO_RULE(y.dtype == DType::kF32 || y.dtype == DType::kF64 || y.dtype == DType::kI32 ||
+                   y.dtype == DType::kI64 || y.dtype == DType::kU8,
+               "y {}", to_string(y));
+  }
   template <class F>
   void views(F&& f) {
     f(y, Role::kOut);

@@ -18,6 +18,7 @@ const char* cross_entropy(const CrossEntropyArgs& args, KernelEnv&) {
         if (args.gradient) std::fill(x, x + n, T(0));
         continue;
       }
+      RONDO_CHECK(label >= 0 && label < n, "cross_entropy: label {} of {}", label, n);
       double top = x[0], sum = 0;
       for (int64_t i = 1; i < n; ++i) top = std::max<double>(top, x[i]);
       for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - top);
