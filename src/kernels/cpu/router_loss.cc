@@ -38,7 +38,7 @@ HWY_INLINE float NormalisedScores(float* HWY_RESTRICT x, int64_t n, Scoring scor
   V exponentials = hn::Zero(d), scores = hn::Zero(d);
   for (int64_t i = 0; i < n; i += Lanes()) {
     const V logit = hn::LoadU(d, x + i);
-    const V e = Exp(hn::Sub(logit, hn::Set(d, most)));
+    const V e = ExpOrNan(d, hn::Sub(logit, hn::Set(d, most)));
     const V score =
         scoring == Scoring::kSoftmax ? e : Proportional(scoring, most, e, Sigmoid(logit));
     exponentials = hn::Add(exponentials, e);
@@ -157,7 +157,7 @@ HWY_INLINE void Gradient(const Space& space, int64_t n, Scoring scoring, float b
   V all = hn::Zero(d), all_scores = hn::Zero(d), dots = hn::Zero(d);
   for (int64_t i = 0; i < n; i += Lanes()) {
     const V logit = hn::LoadU(d, space.scores + i);
-    const V e = Exp(hn::Sub(logit, hn::Set(d, most)));
+    const V e = ExpOrNan(d, hn::Sub(logit, hn::Set(d, most)));
     V score = e, slope = hn::Set(d, 1);
     if (scoring == Scoring::kSigmoid) {
       const Sigmoid s(logit);

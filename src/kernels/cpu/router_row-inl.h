@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/exp-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace rondo::cpu::HWY_NAMESPACE {
 
@@ -21,11 +23,6 @@ using V = hn::Vec<D>;
 
 HWY_INLINE int64_t Lanes() {
   return static_cast<int64_t>(hn::Lanes(D()));
-}
-
-// Highway's exponential makes 0 of NaN, and a broken model would look well.
-HWY_INLINE V Exp(V x) {
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(D(), x));
 }
 
 HWY_INLINE float Sum(V v) {
@@ -60,7 +57,7 @@ HWY_INLINE float Largest(const float* x, int64_t n) {
 struct Sigmoid {
   V positive, negative, below;
   HWY_INLINE explicit Sigmoid(V x) {
-    const V one = hn::Set(D(), 1.0f), u = Exp(hn::Neg(hn::Abs(x)));
+    const V one = hn::Set(D(), 1.0f), u = ExpOrNan(D(), hn::Neg(hn::Abs(x)));
     const auto is_negative = hn::Lt(x, hn::Zero(D()));
     positive = hn::IfThenElse(is_negative, u, one);
     negative = hn::IfThenElse(is_negative, one, u);
@@ -73,7 +70,7 @@ HWY_INLINE float Exponentials(float* HWY_RESTRICT x, int64_t n, float most) {
   const D d;
   V sum = hn::Zero(d);
   for (int64_t i = 0; i < n; i += Lanes()) {
-    const V e = Exp(hn::Sub(hn::LoadU(d, x + i), hn::Set(d, most)));
+    const V e = ExpOrNan(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, most)));
     hn::StoreU(e, d, x + i);
     sum = hn::Add(sum, e);
   }
