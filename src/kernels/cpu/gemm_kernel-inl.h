@@ -150,6 +150,24 @@ PanelFunction PanelOf(int64_t rows, int64_t vectors) {
   return PanelOf<kRows>(vectors);
 }
 
+// c[rows, cols] (+)= packed_a . packed_b: what Pack<kMr> and Pack<kNr> made of `length` indices of
+// the sum. The order of an element's sum is that of p.
+inline void MultiplyPacked(const float* packed_a, const float* packed_b, int64_t rows, int64_t cols,
+                           int64_t length, float* c, int64_t stride, bool add) {
+  for (int64_t m = 0; m < rows; m += kMr, packed_a += kMr * length) {
+    const int64_t some_rows = std::min<int64_t>(kMr, rows - m);
+    const PanelFunction whole = PanelOf(some_rows, kNv);
+    const float* panel_b = packed_b;
+    for (int64_t n = 0; n < cols; n += kNr, panel_b += kNr * length) {
+      const int64_t some_cols = std::min<int64_t>(kNr, cols - n);
+      const int64_t vectors = blocks_of(some_cols, kLanes);
+      const PanelFunction panel = vectors == kNv ? whole : PanelOf(some_rows, vectors);
+      panel(packed_a, panel_b, length, c + m * stride + n, stride,
+            some_cols - (vectors - 1) * kLanes, add);
+    }
+  }
+}
+
 // c[m, n] (+)= sum over p of a(m, p) b(n, p), for the given ranges; at most kTileRows by kTileCols.
 // `space` is one worker's.
 inline void MultiplyTile(const Operand& a, const Operand& b, int64_t m_begin, int64_t m_end,
@@ -165,18 +183,8 @@ inline void MultiplyTile(const Operand& a, const Operand& b, int64_t m_begin, in
     float* packed_a = space + round_up(n_end - n_begin, kNr) * length;
     Pack<kNr>(b, n_begin, n_end, k, length, packed_b);
     Pack<kMr>(a, m_begin, m_end, k, length, packed_a);
-    for (int64_t m = m_begin; m < m_end; m += kMr, packed_a += kMr * length) {
-      const int64_t rows = std::min<int64_t>(kMr, m_end - m);
-      const PanelFunction whole = PanelOf(rows, kNv);
-      const float* panel_b = packed_b;
-      for (int64_t n = n_begin; n < n_end; n += kNr, panel_b += kNr * length) {
-        const int64_t cols = std::min<int64_t>(kNr, n_end - n);
-        const int64_t vectors = blocks_of(cols, kLanes);
-        const PanelFunction panel = vectors == kNv ? whole : PanelOf(rows, vectors);
-        panel(packed_a, panel_b, length, c + m * stride + n, stride, cols - (vectors - 1) * kLanes,
-              add);
-      }
-    }
+    MultiplyPacked(packed_a, packed_b, m_end - m_begin, n_end - n_begin, length,
+                   c + m_begin * stride + n_begin, stride, add);
   }
 }
 
