@@ -24,15 +24,37 @@ struct AttentionDropout {
   uint64_t seed = 0;  // already mixed with step and layer (dropout_seed in ops/dropout.h)
 };
 
-// Keyed by where the tokens are: (seed, head, sample and offset of the query, offset of the key).
-// One philox call serves four neighbouring key offsets.
+// Says for one query which keys keep their weight. Keyed by where the tokens are: (seed, head,
+// sample and offset of the query, offset of the key). One philox call serves four neighbouring key
+// offsets.
+class AttentionKeep {
+ public:
+  AttentionKeep(const AttentionDropout& d, int64_t head, const Place& q)
+      : key_{d.seed + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(head + 1), RandomUse::kDropout},
+        query_((static_cast<uint64_t>(static_cast<uint32_t>(q.sample)) << 32) |
+               static_cast<uint32_t>(q.offset)),
+        p_(d.p) {}
+
+  bool operator()(const Place& k) {
+    const uint32_t offset = static_cast<uint32_t>(k.offset);
+    if (offset >> 2 != at_) {
+      at_ = offset >> 2;
+      words_ = philox(key_, query_, at_);
+    }
+    return uniform01(words_[offset & 3]) >= p_;
+  }
+
+ private:
+  RandomKey key_;
+  uint64_t query_;
+  float p_;
+  uint32_t at_ = ~uint32_t{0};  // no offset's quarter
+  std::array<uint32_t, 4> words_{};
+};
+
 inline bool attention_keep(const AttentionDropout& d, int64_t head, const Place& q,
                            const Place& k) {
-  const uint64_t a = (static_cast<uint64_t>(static_cast<uint32_t>(q.sample)) << 32) |
-                     static_cast<uint32_t>(q.offset);
-  const uint64_t seed = d.seed + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(head + 1);
-  const uint32_t key = static_cast<uint32_t>(k.offset);
-  return uniform01(philox({seed, RandomUse::kDropout}, a, key >> 2)[key & 3]) >= d.p;
+  return AttentionKeep(d, head, q)(k);
 }
 
 inline bool attention_visible(const Place& q, const Place& k, int64_t window) {

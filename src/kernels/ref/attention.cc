@@ -87,8 +87,8 @@ const char* attention_finish(const AttentionFinishArgs& args, KernelEnv&) {
         const T* a = head<T>(args.a, t, h);
         T* o = head<T>(args.o, t, h);
         for (int64_t i = 0; i < args.a.shape[2]; ++i)
-          o[i] = l > 0 ? static_cast<T>(a[i] / l) : T(0);
-        row<T>(args.lse, t)[h] = static_cast<T>(l > 0 ? m + std::log(l) : -kInf);
+          o[i] = l != 0 ? static_cast<T>(a[i] / l) : T(0);
+        row<T>(args.lse, t)[h] = static_cast<T>(l != 0 ? m + std::log(l) : -kInf);
       }
   });
 }
