@@ -38,11 +38,16 @@ void add_eval(CLI::App& top, Request& request) {
   app->add_option("--data", c.data, "Prefix of packed data")->required();
   app->add_option("--sequence-length", c.sequence_length, "Tokens [that of the run]");
   app->add_option("--batch", c.batch, "Sequences at once")->capture_default_str();
+  app->add_option("--logits", c.logits,
+                  "Write ids and logits of the first batch to this safetensors file instead")
+      ->type_name("FILE");
   app->add_option("--device", c.device, "cpu or emu:SIZE")->capture_default_str();
   app->add_option("--threads", c.threads, "0: all")->capture_default_str();
-  examples(app,
-           "  rondo eval runs/demo --data build/demo/kjv-valid\n"
-           "  rondo eval runs/demo/step-400 --data build/demo/kjv-valid --sequence-length 512");
+  examples(
+      app,
+      "  rondo eval runs/demo --data build/demo/kjv-valid\n"
+      "  rondo eval runs/demo/step-400 --data build/demo/kjv-valid --sequence-length 512\n"
+      "  rondo eval runs/demo --data build/demo/kjv-valid --batch 2 --logits logits.safetensors");
   app->callback([&] { request.kind = Request::Kind::kEval; });
 }
 

@@ -15,7 +15,7 @@ struct TrainCommand {
   bool resume = false;
 };
 struct EvalCommand {
-  std::string folder, data, device = "cpu";
+  std::string folder, data, device = "cpu", logits;
   int64_t sequence_length = 0, batch = 8, threads = 0;
 };
 struct GenerateCommand {

@@ -5,6 +5,7 @@
 
 #include "model/hub.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/evaluate.h"
 #include "train/guard/guard.h"
 #include "train/step.h"
 #include "train_fixture.h"
@@ -23,6 +24,37 @@ TEST_F(TrainTest, LearnsAndEvaluates) {
   EXPECT_EQ(metric("a", "step").back(), 30);
   EXPECT_EQ(metric("a", "tokens_per_second").size(), 30u);
   EXPECT_EQ(metric("a", "grad_norm").size(), 30u);
+}
+
+// The cross-entropy of the exported logits is the loss of the same sequences.
+TEST_F(TrainTest, ExportedLogitsAreThoseOfTheLoss) {
+  run("a");
+  const std::string file = out("a") + "/logits.safetensors";
+  const std::string data = (folder_ / "text-valid").string();
+  const std::string command = std::string(RONDO_PROGRAM) + " eval " + out("a") + " --data " + data +
+                              " --batch 4 --logits " + file + " > /dev/null";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const SafetensorsFile read(file);
+  const auto& ids = read.tensors().at("input_ids");
+  const auto& logits = read.tensors().at("logits");
+  const int64_t length = ids.shape.at(1), vocab = logits.shape.at(2);
+  ASSERT_EQ(ids.shape, (std::vector<int64_t>{4, length}));
+  ASSERT_EQ(logits.shape, (std::vector<int64_t>{4, length, vocab}));
+  std::vector<int32_t> id(static_cast<size_t>(4 * length));
+  std::vector<float> row(static_cast<size_t>(vocab));
+  std::memcpy(id.data(), ids.data, id.size() * 4);
+  double nats = 0;
+  for (int64_t t = 0; t < 3 * length; ++t) {  // the label of the last row's last token is not there
+    std::memcpy(row.data(), logits.data + t * vocab * 4, row.size() * 4);
+    double sum = 0;
+    for (const float x : row) sum += std::exp(static_cast<double>(x));
+    nats += std::log(sum) - row[static_cast<size_t>(id[static_cast<size_t>(t + 1)])];
+  }
+  Log log(0, LogLevel::kWarning);
+  LoadedModel loaded = load_model(out("a"), "cpu", 1, log);
+  const Evaluation held_out = open_evaluation(loaded.data, data, vocab, [](const std::string&) {});
+  EXPECT_NEAR(nats / static_cast<double>(3 * length), evaluate(*loaded.model, held_out, 4, 3).loss,
+              1e-5);
 }
 
 TEST_F(TrainTest, SameSeedSameBitsAtAnyThreadCountAndOnTheEmulatedDevice) {
