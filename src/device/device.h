@@ -71,7 +71,11 @@ class Device {
   // asked, how much is there, and what to change.
   virtual void* allocate(int64_t bytes) = 0;
   virtual void release(void* data) = 0;  // no work may still use it
+  // For kernels. On `cpu` their work runs inline.
   virtual std::unique_ptr<Stream> make_stream(const char* name) = 0;
+  // For communication and copies that go on beside the kernels: asynchronous on every device. Its
+  // tasks may block on other ranks; their pool() is one thread.
+  virtual std::unique_ptr<Stream> make_transfer_stream(const char* name) = 0;
   virtual int threads() const = 0;
   // Whether memory that is handed out (anew or again) should first be filled with NaN.
   virtual bool poisons() const = 0;

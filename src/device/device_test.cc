@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -40,6 +41,37 @@ TEST_P(OnDevice, WorkRunsInOrderOnCopiedData) {
   copy(*ctx.stream, host_view(out), x);
   ctx.stream->synchronize("test.out");
   EXPECT_EQ(out, (std::vector<float>{1024, 2048, 3072}));
+}
+
+// A transfer that waits for somebody else must not stop the kernels, nor the host.
+TEST_P(OnDevice, TransfersGoOnBesideKernels) {
+  Context ctx(*device_, log_);
+  auto transfers = device_->make_transfer_stream("transfers");
+  std::promise<void> kernel_ran;
+  Event ready, done;
+  ctx.stream->record(ready);
+  transfers->wait(ready, "test.ready");
+  std::atomic<int> value{0};
+  transfers->submit("blocked", [&](Executor& executor) {
+    EXPECT_EQ(executor.pool().threads(), 1);
+    kernel_ran.get_future().wait();
+    value = 3;
+  });
+  transfers->record(done);
+  ctx.submit("kernel", [&](Executor&) { kernel_ran.set_value(); });
+  std::atomic<int> seen{-1};
+  ctx.stream->wait(done, "test.done");
+  ctx.submit("read", [&](Executor&) { seen = value.load(); });
+  ctx.stream->synchronize("test.end");
+  EXPECT_EQ(seen, 3);
+}
+
+TEST_P(OnDevice, AFailedTransferReachesWhoWaitsForIt) {
+  auto transfers = device_->make_transfer_stream("transfers");
+  Event done;
+  transfers->submit("fails", [](Executor&) { throw InputError("peer 3 is gone"); });
+  transfers->record(done);
+  EXPECT_THROW(done.wait_host("test.done"), InputError);
 }
 
 TEST_P(OnDevice, StreamsWaitForEvents) {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "device/event.h"
+#include "device/async_stream.h"
 #include "device/size.h"
 
 namespace rondo {
@@ -17,12 +17,15 @@ constexpr int64_t kHugePage = 2 << 20;
 
 class CpuExecutor : public Executor {
  public:
-  explicit CpuExecutor(ThreadPool& pool) : pool_(pool) {}
+  explicit CpuExecutor(ThreadPool& pool) : pool_(&pool) {}
+  // With one thread of its own.
+  CpuExecutor() : own_(std::make_unique<ThreadPool>(1)), pool_(own_.get()) {}
   View translate(View view) override { return view; }
-  ThreadPool& pool() override { return pool_; }
+  ThreadPool& pool() override { return *pool_; }
 
  private:
-  ThreadPool& pool_;
+  std::unique_ptr<ThreadPool> own_;
+  ThreadPool* pool_;
 };
 
 class CpuDevice;
@@ -71,6 +74,11 @@ class CpuDevice : public Device {
   std::unique_ptr<Stream> make_stream(const char*) override {
     return std::make_unique<CpuStream>(pool_, book_, &trace_);
   }
+  std::unique_ptr<Stream> make_transfer_stream(const char*) override {
+    return std::make_unique<AsyncStream>(
+        std::make_unique<CpuExecutor>(),
+        AsyncStream::Options{.book = book_, .trace = &trace_, .lane = ++transfer_lanes_});
+  }
   int threads() const override { return pool_.threads(); }
   bool poisons() const override { return false; }
   std::vector<std::string> wait_sites() const override { return book_->sites(); }
@@ -80,6 +88,7 @@ class CpuDevice : public Device {
   ThreadPool pool_;
   std::shared_ptr<WaitBook> book_;
   Trace* trace_ = nullptr;
+  int transfer_lanes_ = 0;
 };
 
 }  // namespace

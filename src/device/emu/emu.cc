@@ -2,14 +2,10 @@
 
 #include <sys/mman.h>
 
-#include <chrono>
-#include <deque>
 #include <map>
-#include <thread>
-#include <utility>
 
 #include "base/error.h"
-#include "device/event.h"
+#include "device/async_stream.h"
 #include "device/size.h"
 
 namespace rondo {
@@ -104,104 +100,19 @@ class EmuMemory {
   std::map<int64_t, int64_t> free_, used_;  // offset -> bytes
 };
 
-class EmuStream : public Stream {
+class EmuExecutor : public Executor {
  public:
-  EmuStream(EmuMemory& memory, ThreadPool& pool, std::mutex& pool_mutex,
-            std::shared_ptr<WaitBook> book, int64_t delay_us, Trace* const* trace, int lane)
-      : executor_(memory, pool),
-        pool_mutex_(pool_mutex),
-        book_(std::move(book)),
-        delay_us_(delay_us),
-        trace_(trace),
-        lane_(lane),
-        worker_([this] { loop(); }) {}
-
-  ~EmuStream() override {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    worker_.join();
-  }
-
-  void submit(const char* name, std::function<void(Executor&)> task) override {
-    push([this, name, task = std::move(task)] {
-      if (error_) return;
-      if (delay_us_ > 0) std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
-      // Streams share the device's threads: one task at a time has them.
-      std::lock_guard lock(pool_mutex_);
-      const auto begin = Trace::Clock::now();
-      task(executor_);
-      if (*trace_) (*trace_)->add(name, lane_, begin, Trace::Clock::now());
-    });
-  }
-
-  void record(Event& event) override {
-    event.state()->arm(book_);
-    push([this, state = event.state()] { state->reach(error_); });
-  }
-
-  void wait(const Event& event, const char* site) override {
-    push([state = event.state(), site] { state->wait(site); });
-  }
+  EmuExecutor(EmuMemory& memory, ThreadPool& pool) : memory_(memory), pool_(&pool) {}
+  // With one thread of its own.
+  explicit EmuExecutor(EmuMemory& memory)
+      : memory_(memory), own_(std::make_unique<ThreadPool>(1)), pool_(own_.get()) {}
+  View translate(View view) override { return memory_.translate(view); }
+  ThreadPool& pool() override { return *pool_; }
 
  private:
-  class EmuExecutor : public Executor {
-   public:
-    EmuExecutor(EmuMemory& memory, ThreadPool& pool) : memory_(memory), pool_(pool) {}
-    View translate(View view) override { return memory_.translate(view); }
-    ThreadPool& pool() override { return pool_; }
-
-   private:
-    EmuMemory& memory_;
-    ThreadPool& pool_;
-  };
-
-  void push(std::function<void()> task) {
-    {
-      std::lock_guard lock(mutex_);
-      if (failed_) std::rethrow_exception(failed_);
-      queue_.push_back(std::move(task));
-    }
-    changed_.notify_all();
-  }
-
-  // Runs what is queued; at the end of life, what is left too, so that no host memory is let go
-  // while a task could still read it.
-  void loop() {
-    while (true) {
-      std::function<void()> task;
-      {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return stop_ || !queue_.empty(); });
-        if (queue_.empty()) return;
-        task = std::move(queue_.front());
-        queue_.pop_front();
-      }
-      try {
-        task();
-      } catch (...) {
-        error_ = std::current_exception();
-        std::lock_guard lock(mutex_);
-        failed_ = error_;
-      }
-    }
-  }
-
-  EmuExecutor executor_;
-  std::mutex& pool_mutex_;
-  std::shared_ptr<WaitBook> book_;
-  const int64_t delay_us_;
-  Trace* const* trace_;
-  const int lane_;
-  std::exception_ptr error_;  // the worker's own
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> queue_;
-  std::exception_ptr failed_;
-  bool stop_ = false;
-  std::thread worker_;  // last: it uses the members above
+  EmuMemory& memory_;
+  std::unique_ptr<ThreadPool> own_;
+  ThreadPool* pool_;
 };
 
 class EmuDevice : public Device {
@@ -217,8 +128,12 @@ class EmuDevice : public Device {
   void* allocate(int64_t bytes) override { return memory_.allocate(bytes); }
   void release(void* data) override { memory_.release(data); }
   std::unique_ptr<Stream> make_stream(const char*) override {
-    return std::make_unique<EmuStream>(memory_, pool_, pool_mutex_, book_, delay_us_, &trace_,
-                                       lanes_++);
+    // Streams of kernels share the device's threads: one task at a time has them.
+    return std::make_unique<AsyncStream>(std::make_unique<EmuExecutor>(memory_, pool_),
+                                         options(&pool_mutex_));
+  }
+  std::unique_ptr<Stream> make_transfer_stream(const char*) override {
+    return std::make_unique<AsyncStream>(std::make_unique<EmuExecutor>(memory_), options(nullptr));
   }
   int threads() const override { return pool_.threads(); }
   bool poisons() const override { return true; }
@@ -226,6 +141,10 @@ class EmuDevice : public Device {
   void set_trace(Trace* trace) override { trace_ = trace; }
 
  private:
+  AsyncStream::Options options(std::mutex* one_at_a_time) {
+    return {book_, delay_us_, &trace_, lanes_++, one_at_a_time};
+  }
+
   const int64_t bytes_;
   EmuMemory memory_;
   ThreadPool pool_;
