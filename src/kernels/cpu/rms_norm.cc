@@ -9,67 +9,43 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/along-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace rondo::cpu::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-
-// Calls body(i, vector load/store tag) over whole vectors and leaves the rest to `tail`, so that
-// nothing past the row is touched.
-template <class Body, class Tail>
-HWY_INLINE void along(int64_t n, Body body, Tail tail) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) body(i);
-  for (; i < n; ++i) tail(i);
-}
+using namespace row;
 
 const char* Forward(const RmsNormArgs& args, KernelEnv& env) {
   const D d;
   const int64_t n = args.x.cols();
-  const float* HWY_RESTRICT w = args.w.as<float>();
+  const float* w = args.w.as<float>();
   for_blocks(env.pool, args.x.rows(), 16, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       const float* x = args.x.as<float>() + r * args.x.stride[0];
       V squares = hn::Zero(d);
-      float rest = 0;
       if (args.residual) {
         const float* residual = args.residual.as<float>() + r * args.residual.stride[0];
         float* sum = args.sum.as<float>() + r * args.sum.stride[0];
-        along(
-            n,
-            [&](int64_t i) {
-              const V s = hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, residual + i));
-              hn::StoreU(s, d, sum + i);
-              squares = hn::MulAdd(s, s, squares);
-            },
-            [&](int64_t i) {
-              sum[i] = x[i] + residual[i];
-              rest += sum[i] * sum[i];
-            });
+        Along(n, [&](int64_t i, auto lanes) {
+          const V s = hn::Add(lanes.load(x + i), lanes.load(residual + i));
+          lanes.store(s, sum + i);
+          squares = hn::MulAdd(s, s, squares);
+        });
         x = sum;
       } else {
-        along(
-            n,
-            [&](int64_t i) {
-              const V s = hn::LoadU(d, x + i);
-              squares = hn::MulAdd(s, s, squares);
-            },
-            [&](int64_t i) { rest += x[i] * x[i]; });
+        Along(n, [&](int64_t i, auto lanes) {
+          const V s = lanes.load(x + i);
+          squares = hn::MulAdd(s, s, squares);
+        });
       }
-      const float total = hn::GetLane(hn::SumOfLanes(d, squares)) + rest;
-      const float inv = 1 / std::sqrt(total / static_cast<float>(n) + args.eps);
+      const float inv = 1 / std::sqrt(Sum(squares) / static_cast<float>(n) + args.eps);
       args.inv_rms.as<float>()[r] = inv;
       float* y = args.y.as<float>() + r * args.y.stride[0];
       const V scale = hn::Set(d, inv);
-      along(
-          n,
-          [&](int64_t i) {
-            hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(d, x + i), scale), hn::LoadU(d, w + i)), d, y + i);
-          },
-          [&](int64_t i) { y[i] = x[i] * inv * w[i]; });
+      Along(n, [&](int64_t i, auto lanes) {
+        lanes.store(hn::Mul(hn::Mul(lanes.load(x + i), scale), lanes.load(w + i)), y + i);
+      });
     }
   });
   return hwy::TargetName(HWY_TARGET);
@@ -79,45 +55,29 @@ const char* Forward(const RmsNormArgs& args, KernelEnv& env) {
 const char* Backward(const RmsNormBackwardArgs& args, KernelEnv& env, int64_t block) {
   const D d;
   const int64_t n = args.x.cols();
-  const float* HWY_RESTRICT w = args.w.as<float>();
+  const float* w = args.w.as<float>();
   float* partials = static_cast<float*>(env.workspace.data);
   for_blocks(env.pool, args.x.rows(), block, [&](int64_t begin, int64_t end, int) {
-    float* HWY_RESTRICT dw = partials + begin / block * n;
-    for (int64_t i = 0; i < n; ++i) dw[i] = 0;
+    float* dw = partials + begin / block * n;
+    std::fill_n(dw, n, 0.0f);
     for (int64_t r = begin; r < end; ++r) {
       const float* x = args.x.as<float>() + r * args.x.stride[0];
       const float* dy = args.dy.as<float>() + r * args.dy.stride[0];
       float* dx = args.dx.as<float>() + r * args.dx.stride[0];
-      const float inv = args.inv_rms.as<float>()[r];
+      const V inv = hn::Set(d, args.inv_rms.as<float>()[r]);
       V dots = hn::Zero(d);
-      float rest = 0;
-      along(
-          n,
-          [&](int64_t i) {
-            const V g = hn::Mul(hn::LoadU(d, dy + i), hn::LoadU(d, w + i));
-            dots = hn::MulAdd(g, hn::LoadU(d, x + i), dots);
-          },
-          [&](int64_t i) { rest += dy[i] * w[i] * x[i]; });
-      const float mean =
-          (hn::GetLane(hn::SumOfLanes(d, dots)) + rest) * inv / static_cast<float>(n);
-      const V v_inv = hn::Set(d, inv), v_mean = hn::Set(d, mean);
-      const bool add = args.accumulate_dx;
-      along(
-          n,
-          [&](int64_t i) {
-            const V normed = hn::Mul(hn::LoadU(d, x + i), v_inv);
-            const V g = hn::LoadU(d, dy + i);
-            hn::StoreU(hn::MulAdd(g, normed, hn::LoadU(d, dw + i)), d, dw + i);
-            V out = hn::Mul(hn::NegMulAdd(normed, v_mean, hn::Mul(g, hn::LoadU(d, w + i))), v_inv);
-            if (add) out = hn::Add(hn::LoadU(d, dx + i), out);
-            hn::StoreU(out, d, dx + i);
-          },
-          [&](int64_t i) {
-            const float normed = x[i] * inv, g = dy[i];
-            dw[i] += g * normed;
-            const float out = (g * w[i] - normed * mean) * inv;
-            dx[i] = add ? dx[i] + out : out;
-          });
+      Along(n, [&](int64_t i, auto lanes) {
+        const V g = hn::Mul(lanes.load(dy + i), lanes.load(w + i));
+        dots = hn::MulAdd(g, lanes.load(x + i), dots);
+      });
+      const V mean = hn::Mul(hn::Set(d, Sum(dots) / static_cast<float>(n)), inv);
+      Along(n, [&](int64_t i, auto lanes) {
+        const V normed = hn::Mul(lanes.load(x + i), inv), g = lanes.load(dy + i);
+        lanes.store(hn::MulAdd(g, normed, lanes.load(dw + i)), dw + i);
+        V out = hn::Mul(hn::NegMulAdd(normed, mean, hn::Mul(g, lanes.load(w + i))), inv);
+        if (args.accumulate_dx) out = hn::Add(lanes.load(dx + i), out);
+        lanes.store(out, dx + i);
+      });
     }
   });
   const int64_t blocks = (args.x.rows() + block - 1) / block;

@@ -1,3 +1,5 @@
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/f32_only.h"
 #include "kernels/ref/elementwise.h"
 
 namespace rondo {
@@ -5,6 +7,7 @@ namespace rondo {
 template <>
 std::span<const Implementation<FillArgs>> implementations<FillArgs>() {
   static constexpr Implementation<FillArgs> kList[] = {
+      {"cpu", [](const FillArgs& a) { return cpu::f32_only(a.y); }, nullptr, cpu::fill},
       {"reference", nullptr, nullptr, ref::fill},
   };
   return kList;
@@ -13,6 +16,7 @@ std::span<const Implementation<FillArgs>> implementations<FillArgs>() {
 template <>
 std::span<const Implementation<AxpbyArgs>> implementations<AxpbyArgs>() {
   static constexpr Implementation<AxpbyArgs> kList[] = {
+      {"cpu", [](const AxpbyArgs& a) { return cpu::f32_only(a.x); }, nullptr, cpu::axpby},
       {"reference", nullptr, nullptr, ref::axpby},
   };
   return kList;
@@ -21,6 +25,7 @@ std::span<const Implementation<AxpbyArgs>> implementations<AxpbyArgs>() {
 template <>
 std::span<const Implementation<DropoutArgs>> implementations<DropoutArgs>() {
   static constexpr Implementation<DropoutArgs> kList[] = {
+      {"cpu", [](const DropoutArgs& a) { return cpu::f32_only(a.x); }, nullptr, cpu::dropout},
       {"reference", nullptr, nullptr, ref::dropout},
   };
   return kList;

@@ -1,3 +1,5 @@
+#include "kernels/cpu/reduce.h"
+#include "kernels/cpu/f32_only.h"
 #include "kernels/ref/reduce.h"
 
 namespace rondo {
@@ -5,6 +7,8 @@ namespace rondo {
 template <>
 std::span<const Implementation<ReduceArgs>> implementations<ReduceArgs>() {
   static constexpr Implementation<ReduceArgs> kList[] = {
+      {"cpu", [](const ReduceArgs& a) { return cpu::f32_only(a.x); }, cpu::reduce_workspace,
+       cpu::reduce},
       {"reference", nullptr, nullptr, ref::reduce},
   };
   return kList;

@@ -1,3 +1,5 @@
+#include "kernels/cpu/swiglu.h"
+#include "kernels/cpu/f32_only.h"
 #include "kernels/ref/swiglu.h"
 
 namespace rondo {
@@ -5,6 +7,7 @@ namespace rondo {
 template <>
 std::span<const Implementation<SwigluArgs>> implementations<SwigluArgs>() {
   static constexpr Implementation<SwigluArgs> kList[] = {
+      {"cpu", [](const SwigluArgs& a) { return cpu::f32_only(a.x); }, nullptr, cpu::swiglu},
       {"reference", nullptr, nullptr, ref::swiglu},
   };
   return kList;
@@ -13,6 +16,8 @@ std::span<const Implementation<SwigluArgs>> implementations<SwigluArgs>() {
 template <>
 std::span<const Implementation<SwigluBackwardArgs>> implementations<SwigluBackwardArgs>() {
   static constexpr Implementation<SwigluBackwardArgs> kList[] = {
+      {"cpu", [](const SwigluBackwardArgs& a) { return cpu::f32_only(a.x); }, nullptr,
+       cpu::swiglu_backward},
       {"reference", nullptr, nullptr, ref::swiglu_backward},
   };
   return kList;
