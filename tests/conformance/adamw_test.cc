@@ -57,6 +57,7 @@ TEST(AdamW, ByHand) {
       [](const AdamWArgs& a) {
         // The first step is lr whatever the gradient: m / (1 - b1) = g, sqrt(v / (1 - b2)) = |g|.
         expect_near(a.m, {0.05}, 1e-8);
+        EXPECT_LT(element(a.p, 0), 0.9);
         expect_near(a.v, {0.00025}, 1e-10);
         expect_near(a.p, {0.999 - 0.1}, 2e-7);
       });

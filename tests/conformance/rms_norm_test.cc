@@ -1,6 +1,8 @@
 #include "kernels/ops/rms_norm.h"
 
-#include "conformance.h"
+#include <cmath>
+
+#include "each_implementation.h"
 
 namespace rondo::testing {
 namespace {
@@ -24,6 +26,26 @@ TEST(RmsNorm, Forward) {
         a.y = b.output({s.rows, s.cols}, 2 * s.gap);
         a.inv_rms = b.output({s.rows});
         return a;
+      });
+}
+
+// Rows of mean square 1 and 12.5; eps counts.
+TEST(RmsNorm, ByHand) {
+  each_implementation<RmsNormArgs>(
+      [](Buffers& b) {
+        RmsNormArgs a;
+        a.x = b.values({2, 2}, {1, -1, 3, 4});
+        a.w = b.values({2}, {1, 2});
+        a.y = b.output({2, 2});
+        a.inv_rms = b.output({2});
+        a.eps = 3;
+        return a;
+      },
+      [](const RmsNormArgs& a) {
+        const double second = 1 / std::sqrt(15.5);
+        expect_near(a.inv_rms, {0.5, second}, 1e-7);
+        expect_near(a.y, {0.5, -1, 3 * second, 8 * second}, 1e-6);
+        EXPECT_EQ(element(a.y, 0), 0.5);
       });
 }
 
