@@ -16,6 +16,7 @@ set(value ${CMAKE_SOURCE_DIR}/value.txt)
 add_custom_target(compile ALL COMMAND grep -q compiles ${value})
 add_test(NAME Router.Weights COMMAND grep -q right ${value})
 add_test(NAME Other.Thing COMMAND grep -q compiles ${value})
+add_test(NAME "Case/Any.Model/a  # GetParam() = (1, b)" COMMAND grep -q right ${value})
 """,
     "CMakePresets.json": """\
 { "version": 4, "configurePresets": [ { "name": "release", "generator": "Ninja",
@@ -57,11 +58,16 @@ def run(faults: dict[str, str], **changed: str) -> tuple[int, str, str]:
 
 class SeededFaults(unittest.TestCase):
     def test_faults_that_turn_a_test_red_pass_and_leave_no_trace(self) -> None:
-        faults = {"one": patch("Router", "wrong"), "two": patch("Other|Router", "left")}
+        faults = {
+            "one": patch("Router", "wrong"),
+            "two": patch("Other|Router", "left"),
+            "three": patch("Any.Model", "wrong"),
+        }
         status, output, value = run(faults)
         self.assertEqual(status, 0, output)
         self.assertRegex(output, r"one +red .* Router\.Weights")
-        self.assertIn("2 of 2 faults turned a test red", output)
+        self.assertRegex(output, r"three +red .* Case/Any\.Model/a\n")
+        self.assertIn("3 of 3 faults turned a test red", output)
         self.assertEqual(value, PROJECT["value.txt"])
 
     def test_each_way_to_prove_nothing_fails_and_the_rest_still_runs(self) -> None:
