@@ -13,10 +13,11 @@ std::span<const Implementation<AdamWArgs>> implementations<AdamWArgs>() {
   return kList;
 }
 
-// A number for each expert once a step: the reference is all that it takes.
 template <>
 std::span<const Implementation<RouterBiasArgs>> implementations<RouterBiasArgs>() {
   static constexpr Implementation<RouterBiasArgs> kList[] = {
+      {"cpu", [](const RouterBiasArgs& a) { return cpu::f32_only(a.bias); }, nullptr,
+       cpu::router_bias},
       {"reference", nullptr, nullptr, ref::router_bias},
   };
   return kList;
