@@ -11,8 +11,8 @@ namespace {
 struct Shape {
   int64_t rows, cols, gap;
 };
-constexpr Shape kShapes[] = {{0, 3, 0},  {1, 1, 0},    {3, 7, 0},   {5, 31, 3},
-                             {9, 64, 0}, {13, 129, 1}, {2, 4099, 0}};
+constexpr Shape kShapes[] = {{0, 3, 0},  {1, 1, 0},    {3, 7, 0},    {5, 31, 3},
+                             {9, 64, 0}, {13, 129, 1}, {2, 4099, 0}, {1, 50'003, 0}};
 
 // Some label in each row, every third ignored.
 std::vector<int32_t> some_labels(int64_t rows, int64_t cols) {

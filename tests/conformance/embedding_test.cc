@@ -9,8 +9,8 @@ namespace {
 struct Shape {
   int64_t tokens, vocabulary, cols, gap;
 };
-constexpr Shape kShapes[] = {{0, 3, 4, 0},     {1, 1, 1, 0},    {5, 3, 7, 0},
-                             {130, 11, 31, 3}, {67, 97, 64, 0}, {40, 13, 601, 2}};
+constexpr Shape kShapes[] = {{0, 3, 4, 0},    {1, 1, 1, 0},     {5, 3, 7, 0},    {130, 11, 31, 3},
+                             {67, 97, 64, 0}, {40, 13, 601, 2}, {700, 2, 131, 1}};
 
 std::string name(const Shape& s) {
   return std::to_string(s.tokens) + " of " + std::to_string(s.vocabulary) + "x" +
