@@ -3,12 +3,35 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "parallel/ring_attention.h"
 
 namespace rondo {
 
 int64_t count_valid(const std::vector<int32_t>& labels) {
   return static_cast<int64_t>(labels.size()) -
          std::count(labels.begin(), labels.end(), kIgnoreLabel);
+}
+
+Batch part_of(const Batch& batch, const std::vector<std::vector<int64_t>>& tokens, int rank,
+              int64_t window) {
+  std::vector<std::vector<Place>> places;
+  for (const std::vector<int64_t>& rows : tokens) {
+    places.emplace_back();
+    for (const int64_t row : rows) places.back().push_back(batch.places[static_cast<size_t>(row)]);
+  }
+  const std::vector<int64_t>& mine = tokens[static_cast<size_t>(rank)];
+  const auto pick = [&](const auto& from) {
+    std::remove_cvref_t<decltype(from)> out;
+    out.reserve(mine.size());
+    for (const int64_t row : mine) out.push_back(from[static_cast<size_t>(row)]);
+    return out;
+  };
+  Batch out{pick(batch.ids), pick(batch.places), pick(batch.labels), {}, 0, nullptr};
+  for (const Batch::Mtp& mtp : batch.mtp)
+    out.mtp.push_back({pick(mtp.ids), pick(mtp.labels), pick(mtp.valid)});
+  for (const Place& at : batch.places) out.documents = std::max<int64_t>(out.documents, at.doc + 1);
+  out.ring = std::make_shared<const RingPlan>(places, window);
+  return out;
 }
 
 void make_mtp(Batch& batch, int depth) {

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "tensor/place.h"
 
 namespace rondo {
+
+class RingPlan;
 
 struct Batch {
   std::vector<int32_t> ids;     // [tokens]; padding: 0 with doc -1
@@ -24,8 +27,18 @@ struct Batch {
   };
   std::vector<Mtp> mtp;
 
+  // Documents of the whole micro-batch are numbered below this; 0: below the largest here + 1.
+  int64_t documents = 0;
+  // How the micro-batch lies on the ranks of the context axis; null: all of it is here.
+  std::shared_ptr<const RingPlan> ring;
+
   int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
 };
+
+// The part of a micro-batch that rank `rank` of the context axis holds: tokens[r] are the rows of
+// rank r, every row once. `window`: the model's attention window, 0 for none.
+Batch part_of(const Batch& batch, const std::vector<std::vector<int64_t>>& tokens, int rank,
+              int64_t window);
 
 // The number of labels that count.
 int64_t count_valid(const std::vector<int32_t>& labels);

@@ -38,9 +38,20 @@ void BatchCounts::add(const Batch& batch) {
   }
 }
 
+BatchCounts BatchCounts::of(const std::vector<Batch>& batches) {
+  BatchCounts out;
+  for (const Batch& batch : batches) out.add(batch);
+  return out;
+}
+
 struct Model::State {
-  State(Context& ctx, const ModelConfig& config, const ModelOptions& options)
-      : ctx(ctx), config(config), options(options), table(ParameterTable::build(config)) {
+  State(Context& ctx, const ModelConfig& config, const ModelOptions& options,
+        const RankGroups& groups)
+      : ctx(ctx),
+        config(config),
+        options(options),
+        groups(groups),
+        table(ParameterTable::build(config)) {
     const int64_t flat = table.flat_elements();
     weights = ctx.allocate(MemoryClass::kWeights, DType::kF32, {flat});
     if (options.training) {
@@ -91,11 +102,12 @@ struct Model::State {
     DeviceBatch batch;
     View places, cos, sin;
     int64_t tokens, documents;
+    std::shared_ptr<const RingPlan> ring;
   };
 
   void check(const Batch& batch) const {
     RONDO_CHECK(batch.ids.size() == batch.places.size() &&
-                    batch.ids.size() == batch.labels.size() && !batch.ids.empty(),
+                    batch.ids.size() == batch.labels.size() && (batch.ring || !batch.ids.empty()),
                 "{} ids, {} places, {} labels", batch.ids.size(), batch.places.size(),
                 batch.labels.size());
     for (size_t i = 0; i < batch.ids.size(); ++i)
@@ -117,9 +129,13 @@ struct Model::State {
     }
     Loaded out;
     const int64_t t = out.tokens = batch.tokens();
-    int32_t last = -1;
-    for (const Place& place : batch.places) last = std::max(last, place.doc);
-    out.documents = last + 1;
+    out.documents = batch.documents;
+    if (batch.documents == 0)
+      for (const Place& place : batch.places)
+        out.documents = std::max<int64_t>(out.documents, place.doc + 1);
+    out.ring = batch.ring;
+    if (!out.ring)
+      out.ring = std::make_shared<const RingPlan>(std::vector<std::vector<Place>>{batch.places}, 0);
     const auto keep = [&](DType dtype, std::initializer_list<int64_t> shape, const View& host) {
       out.tensors.push_back(input(dtype, shape, host));
       return out.tensors.back().view();
@@ -160,6 +176,8 @@ struct Model::State {
             .places = loaded.places,
             .cos = loaded.cos,
             .sin = loaded.sin,
+            .groups = groups,
+            .ring = *loaded.ring,
             .balance_scale = tokens > 0 ? options.balance_loss_weight / tokens : 0,
             .z_scale = tokens > 0 ? options.z_loss_weight / tokens : 0,
             .router_losses = router_losses,
@@ -190,6 +208,7 @@ struct Model::State {
   Context& ctx;
   const ModelConfig config;
   const ModelOptions options;
+  const RankGroups groups;
   const ParameterTable table;
   Tensor weights, gradients, sums, router_losses, counts, inv_freq;
   std::vector<double> inverse;
@@ -203,8 +222,9 @@ struct Model::State {
   std::function<void(int64_t, const std::string&, const View&)> probe;
 };
 
-Model::Model(Context& ctx, const ModelConfig& config, const ModelOptions& options)
-    : state_(std::make_unique<State>(ctx, config, options)) {}
+Model::Model(Context& ctx, const ModelConfig& config, const ModelOptions& options,
+             const RankGroups& groups)
+    : state_(std::make_unique<State>(ctx, config, options, groups)) {}
 
 Model::~Model() = default;
 
@@ -264,6 +284,20 @@ void Model::begin_step(const BatchCounts& counts, int64_t step, Mode mode) {
 
 void Model::run(const Batch& batch) {
   state_->run(batch);
+}
+
+void Model::reduce() {
+  State& s = *state_;
+  if (!s.groups.world) return;
+  std::vector<Work> all;
+  const auto sum = [&](const View& view) {
+    all.push_back(s.groups.world->all_reduce(*s.ctx.stream, view, Reduction::kSum));
+  };
+  if (s.training) sum(s.gradients);
+  sum(s.sums);
+  sum(s.router_losses);
+  if (s.counts) sum(s.counts);
+  for (const Work& work : all) work.wait(*s.ctx.stream, "model.reduce");
 }
 
 Losses Model::losses() {

@@ -1,4 +1,4 @@
-// The model on one rank: forward and backward of a micro-batch, explicit, no tape.
+// The model as one rank sees it: forward and backward of a micro-batch, explicit, no tape.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "model/batch.h"
 #include "model/config.h"
 #include "model/parameters.h"
+#include "parallel/groups.h"
 
 namespace rondo {
 
@@ -30,6 +31,7 @@ struct BatchCounts {
   std::vector<int64_t> mtp_labels;  // valid ones of each depth
   std::vector<int64_t> mtp_tokens;  // valid positions of each depth (for its router's losses)
   void add(const Batch& batch);
+  static BatchCounts of(const std::vector<Batch>& batches);
 };
 
 // Losses of all micro-batches since begin_step(), already divided by the counts.
@@ -43,8 +45,9 @@ struct Losses {
 class Model {
  public:
   // Allocates weights (and gradients when training) on the context's device; weights are undefined
-  // until set_weights().
-  Model(Context& ctx, const ModelConfig& config, const ModelOptions& options);
+  // until set_weights(). Every rank of `groups` makes one; they call alike.
+  Model(Context& ctx, const ModelConfig& config, const ModelOptions& options,
+        const RankGroups& groups = {});
   ~Model();
 
   const ModelConfig& config() const;
@@ -63,6 +66,9 @@ class Model {
   // Forward and, when training, backward of one micro-batch: adds to gradients, losses, counts.
   // InputError for an id outside [0, vocab_size). Submits only, but for the copy of the batch.
   void run(const Batch& batch);
+  // Adds gradients, losses and expert counts over the ranks, after the last micro-batch: from here
+  // on they are the global batch's. Submits only.
+  void reduce();
   // Waits for what was submitted and reads the losses.
   Losses losses();
   // Tokens that went to each expert since begin_step(), for each routed layer: its index in the

@@ -74,12 +74,12 @@ void copy_rows(Context& ctx, const View& from, const View& to) {
 // The blocks as they come by. At hop i this rank holds the block of rank - i.
 class Ring {
  public:
-  Ring(Context& ctx, Communicator& ring, const RingPlan& plan, const RingShape& shape,
+  Ring(Context& ctx, Communicator* ring, const RingPlan& plan, const RingShape& shape,
        const View& k, const View& v, const View& places)
       : ctx_(ctx), ring_(ring), plan_(plan), shape_(shape) {
-    RONDO_CHECK(plan.ranks() == ring.size() && plan.tokens(ring.rank()) == k.shape[0],
+    RONDO_CHECK(plan.ranks() == size() && plan.tokens(rank()) == k.shape[0],
                 "a plan of {} ranks, {} tokens here, for a ring of {}, {} tokens", plan.ranks(),
-                plan.tokens(ring.rank()), ring.size(), k.shape[0]);
+                plan.tokens(rank()), size(), k.shape[0]);
     if (plan.hops() == 0) {
       now_ = {{}, k, v, places};
       return;
@@ -87,15 +87,17 @@ class Ring {
     for (Tensor& buffer : buffers_)
       buffer = ctx.allocate(MemoryClass::kCommunication, DType::kF32,
                             {std::max<int64_t>(block_elements(plan.most_tokens(), shape), 1)});
-    now_ = block_in(buffers_[0], plan.tokens(ring.rank()), shape);
+    now_ = block_in(buffers_[0], plan.tokens(rank()), shape);
     copy_rows(ctx, k, now_.k);
     copy_rows(ctx, v, now_.v);
     if (places.elements() > 0) copy(*ctx.stream, now_.places, places);
   }
 
-  int right() const { return (ring_.rank() + 1) % ring_.size(); }
-  int left() const { return (ring_.rank() + ring_.size() - 1) % ring_.size(); }
-  int owner(int hop) const { return (ring_.rank() - hop + ring_.size()) % ring_.size(); }
+  int rank() const { return ring_ ? ring_->rank() : 0; }
+  int size() const { return ring_ ? ring_->size() : 1; }
+  // The rank whose block is here at `hop`, and where this rank's is then.
+  int owner(int hop) const { return (rank() - hop + size()) % size(); }
+  int holder(int hop) const { return (rank() + hop) % size(); }
   const Block& now() const { return now_; }
 
   // Before the block of `hop` is computed on: the next one sets out, into the buffer of the block
@@ -103,7 +105,7 @@ class Ring {
   void send_ahead(int hop) {
     if (hop == plan_.hops()) return;
     next_ = block_in(buffers_[(hop + 1) % 2], plan_.tokens(owner(hop + 1)), shape_);
-    on_the_way_ = ring_.exchange(*ctx_.stream, {{right(), now_.all}}, {{left(), next_.all}});
+    on_the_way_ = ring_->exchange(*ctx_.stream, {{holder(1), now_.all}}, {{owner(1), next_.all}});
   }
   void advance(int hop) {
     if (hop == plan_.hops()) return;
@@ -113,7 +115,7 @@ class Ring {
 
  private:
   Context& ctx_;
-  Communicator& ring_;
+  Communicator* ring_;
   const RingPlan& plan_;
   const RingShape& shape_;
   Tensor buffers_[2];
@@ -143,7 +145,7 @@ int64_t RingPlan::most_tokens() const {
   return *std::max_element(tokens_.begin(), tokens_.end());
 }
 
-void ring_attention_forward(Context& ctx, Communicator& ring, const RingPlan& plan,
+void ring_attention_forward(Context& ctx, Communicator* ring, const RingPlan& plan,
                             const RingShape& shape, const View& q, const View& k, const View& v,
                             const View& places, const View& o, const View& lse) {
   const Tensor m = ctx.activation({q.shape[0], shape.heads});
@@ -153,7 +155,7 @@ void ring_attention_forward(Context& ctx, Communicator& ring, const RingPlan& pl
   for (int hop = 0; hop <= plan.hops(); ++hop) {
     blocks.send_ahead(hop);
     // The first block goes in whether it is seen or not: it begins the state.
-    if (hop == 0 || plan.needs(ring.rank(), blocks.owner(hop)))
+    if (hop == 0 || plan.needs(blocks.rank(), blocks.owner(hop)))
       launch(ctx, AttentionBlockArgs{.q = q,
                                      .k = blocks.now().k,
                                      .v = blocks.now().v,
@@ -171,7 +173,7 @@ void ring_attention_forward(Context& ctx, Communicator& ring, const RingPlan& pl
   launch(ctx, AttentionFinishArgs{m, l, o, o, lse});
 }
 
-void ring_attention_backward(Context& ctx, Communicator& ring, const RingPlan& plan,
+void ring_attention_backward(Context& ctx, Communicator* ring, const RingPlan& plan,
                              const RingShape& shape, const View& q, const View& k, const View& v,
                              const View& places, const View& o, const View& lse, const View& d_o,
                              const View& dq, const View& dk, const View& dv) {
@@ -203,12 +205,12 @@ void ring_attention_backward(Context& ctx, Communicator& ring, const RingPlan& p
   Tensor mine = ctx.allocate(MemoryClass::kCommunication, DType::kF32, {most});
   Tensor travelling[2];
   for (Tensor& t : travelling) t = ctx.allocate(MemoryClass::kCommunication, DType::kF32, {most});
-  Gradient sum = gradient_in(travelling[0], plan.tokens(ring.rank()), shape);
+  Gradient sum = gradient_in(travelling[0], plan.tokens(blocks.rank()), shape);
   Work arriving;
   for (int hop = 0; hop <= plan.hops(); ++hop) {
     blocks.send_ahead(hop);
     const int owner = blocks.owner(hop);
-    const bool needed = hop == 0 || plan.needs(ring.rank(), owner);
+    const bool needed = hop == 0 || plan.needs(blocks.rank(), owner);
     const Gradient part = hop == 0 ? sum : gradient_in(mine, plan.tokens(owner), shape);
     if (needed) backward(part.dk, part.dv, hop == 0);
     if (hop > 0) {
@@ -220,15 +222,14 @@ void ring_attention_backward(Context& ctx, Communicator& ring, const RingPlan& p
       const Gradient next =
           gradient_in(travelling[(hop + 1) % 2], plan.tokens(blocks.owner(hop + 1)), shape);
       arriving =
-          ring.exchange(*ctx.stream, {{blocks.right(), sum.all}}, {{blocks.left(), next.all}});
+          ring->exchange(*ctx.stream, {{blocks.holder(1), sum.all}}, {{blocks.owner(1), next.all}});
     }
     blocks.advance(hop);
   }
   // The block of owner(hops) is hops away from home: its sum goes there directly.
   const int last = plan.hops();
-  const int home = blocks.owner(last), from = (ring.rank() + last) % ring.size();
-  const Gradient own = gradient_in(travelling[(last + 1) % 2], plan.tokens(ring.rank()), shape);
-  ring.exchange(*ctx.stream, {{home, sum.all}}, {{from, own.all}})
+  const Gradient own = gradient_in(travelling[(last + 1) % 2], plan.tokens(blocks.rank()), shape);
+  ring->exchange(*ctx.stream, {{blocks.owner(last), sum.all}}, {{blocks.holder(last), own.all}})
       .wait(*ctx.stream, "parallel.ring.home");
   copy_rows(ctx, own.dk, dk);
   copy_rows(ctx, own.dv, dv);

@@ -44,17 +44,18 @@ class RingPlan {
   int hops_ = 0;
 };
 
+// `ring` may be null when the plan has one rank.
 // q [T, heads, dqk], k [T, key_heads, dqk], v [T, key_heads, dv], places i32 [T, 4], T this rank's
 // tokens. Writes o [T, heads, dv] and lse [T, heads]. Every rank of the ring calls it; submits
 // only. Two buffers of a block (keys, values, places of the rank with the most tokens) are booked
 // under communication while it runs.
-void ring_attention_forward(Context& ctx, Communicator& ring, const RingPlan& plan,
+void ring_attention_forward(Context& ctx, Communicator* ring, const RingPlan& plan,
                             const RingShape& shape, const View& q, const View& k, const View& v,
                             const View& places, const View& o, const View& lse);
 
 // Writes dq, dk, dv (as q, k, v) from d_o. Two more buffers for what travels, one for what is
 // added.
-void ring_attention_backward(Context& ctx, Communicator& ring, const RingPlan& plan,
+void ring_attention_backward(Context& ctx, Communicator* ring, const RingPlan& plan,
                              const RingShape& shape, const View& q, const View& k, const View& v,
                              const View& places, const View& o, const View& lse, const View& d_o,
                              const View& dq, const View& dk, const View& dv);

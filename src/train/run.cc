@@ -162,9 +162,10 @@ class Run {
                               visible_pairs(lengths, model_config_.sliding_window), depths > 0);
       tokens += n;
     }
-    StepMetrics m = run_step(
-        *ctx_, *model_, *optimizer_, plain_schedule(static_cast<int64_t>(batches.size())),
-        {step, learning_rate(config_.schedule, step), config_.router_bias_update_rate, batches});
+    StepMetrics m =
+        run_step(*ctx_, *model_, *optimizer_, plain_schedule(static_cast<int64_t>(batches.size())),
+                 {step, learning_rate(config_.schedule, step), config_.router_bias_update_rate,
+                  batches, BatchCounts::of(batches)});
     m.steps = config_.schedule.steps;
     m.step_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

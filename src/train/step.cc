@@ -45,9 +45,7 @@ std::vector<Action> plain_schedule(int64_t micro_batches) {
 
 StepMetrics run_step(Context& ctx, Model& model, Optimizer& optimizer,
                      const std::vector<Action>& actions, const StepInput& input) {
-  BatchCounts counts;
-  for (const Batch& batch : input.micro_batches) counts.add(batch);
-  model.begin_step(counts, input.step);
+  model.begin_step(input.counts, input.step);
   StepMetrics metrics;
   metrics.step = input.step;
   metrics.learning_rate = input.learning_rate;
@@ -57,6 +55,7 @@ StepMetrics run_step(Context& ctx, Model& model, Optimizer& optimizer,
         model.run(input.micro_batches[static_cast<size_t>(action.micro_batch)]);
         break;
       case Action::Kind::kReduce:
+        model.reduce();
         metrics.losses = model.losses();
         metrics.grad_norm = optimizer.gradient_norm();
         metrics.expert_load = expert_load(ctx, model);

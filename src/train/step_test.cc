@@ -33,7 +33,7 @@ class Step : public testing::Test {
 
   StepMetrics run(const std::vector<Batch>& batches, double learning_rate, double bias_rate = 0) {
     return run_step(ctx, model, optimizer, plain_schedule(static_cast<int64_t>(batches.size())),
-                    {++step, learning_rate, bias_rate, batches});
+                    {++step, learning_rate, bias_rate, batches, BatchCounts::of(batches)});
   }
 
   std::vector<int64_t> counts_of(size_t layer) {

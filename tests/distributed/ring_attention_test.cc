@@ -197,8 +197,8 @@ Outputs run_ring(const Whole& w, const Layout& layout, const std::string& device
       const Tensor dv = make(s.key_heads, s.dv);
       const Tensor rows = ctx.allocate(MemoryClass::kInputs, DType::kI32, {t, 4});
       copy(*ctx.stream, rows, View(at.data(), DType::kI32, Memory::kHost, {t, 4}));
-      ring_attention_forward(ctx, *world, plan, s, q, k, v, rows, o, lse);
-      ring_attention_backward(ctx, *world, plan, s, q, k, v, rows, o, lse, d_o, dq, dk, dv);
+      ring_attention_forward(ctx, world.get(), plan, s, q, k, v, rows, o, lse);
+      ring_attention_backward(ctx, world.get(), plan, s, q, k, v, rows, o, lse, d_o, dq, dk, dv);
       get(o, out.o);
       get(lse, out.lse);
       get(dq, out.dq);

@@ -164,7 +164,8 @@ TEST_F(TrainTest, StepsAfterTheSecondTakeNothingNew) {
     for (int64_t step = 1; step <= 5; ++step) {
       const std::vector<Batch> batches = {data.train.make_batch(step * 4, 2, 1),
                                           data.train.make_batch(step * 4 + 2, 2, 1)};
-      run_step(ctx, model, optimizer, plain_schedule(2), {step, 1e-3, 1e-3, batches});
+      run_step(ctx, model, optimizer, plain_schedule(2),
+               {step, 1e-3, 1e-3, batches, BatchCounts::of(batches)});
       ctx.stream->synchronize("test.step");
       if (step == 2) {
         reservations = ctx.ledger.reservations();

@@ -96,11 +96,7 @@ class Moe : public Sublayer {
     if (shared_) shared_->backward_input(pass, dy, dh);
     launch(ctx, CombineArgs{d_rows, slot_row, shared_ ? dh : View(), dh});
     launch(ctx, RouterBackwardArgs{logits, chosen, slot_row, d_weight, d_logits, rule_});
-    if (has_losses(pass))
-      launch(ctx, RouterLossBackwardArgs{logits, pass.places, pass.fetch(layer_, "stat_counts"),
-                                         pass.fetch(layer_, "stat_tokens"), d_logits, rule_.k,
-                                         rule_.scoring, static_cast<float>(pass.balance_scale),
-                                         static_cast<float>(pass.z_scale)});
+    if (has_losses(pass)) loss_gradient(pass, logits, d_logits);
     linear_backward_input(ctx, d_logits, router_.w, dh, true);
     pass.save(layer_, SavedClass::kGradient, "moe.act", std::move(act));
     pass.save(layer_, SavedClass::kGradient, "d_logits", std::move(d_logits));
@@ -120,18 +116,34 @@ class Moe : public Sublayer {
  private:
   static bool has_losses(const Pass& pass) { return pass.balance_scale != 0 || pass.z_scale != 0; }
 
+  void loss_gradient(const Pass& pass, const View& logits, const View& d_logits) {
+    const int64_t d = pass.documents, n = d * experts_;
+    const View stats = pass.fetch(layer_, "stats");
+    launch(pass.ctx, RouterLossBackwardArgs{
+                         logits, pass.places, stats.slice(0, 0, n).reshape({d, experts_}),
+                         stats.slice(0, 2 * n, 2 * n + d), d_logits, rule_.k, rule_.scoring,
+                         static_cast<float>(pass.balance_scale), static_cast<float>(pass.z_scale)});
+  }
+
   void losses(const Pass& pass, const View& logits, const View& chosen) {
     if (!has_losses(pass)) return;
-    Tensor counts = pass.activation({pass.documents, experts_});
-    Tensor tokens = pass.activation({pass.documents});
-    const Tensor scores = pass.activation({pass.documents, experts_}), z = pass.activation({1});
+    // One buffer, so that a document's sums over its ranks are one message.
+    const int64_t d = pass.documents, n = d * experts_;
+    Tensor stats = pass.activation({2 * n + d});
+    const View counts = stats.view().slice(0, 0, n).reshape({d, experts_});
+    const View scores = stats.view().slice(0, n, 2 * n).reshape({d, experts_});
+    const View tokens = stats.view().slice(0, 2 * n, 2 * n + d);
+    const Tensor z = pass.activation({1});
     launch(pass.ctx,
            RouterStatsArgs{logits, chosen, pass.places, counts, scores, tokens, z, rule_.scoring});
+    if (pass.groups.context)
+      pass.groups.context->all_reduce(*pass.ctx.stream, stats, Reduction::kSum)
+          .wait(*pass.ctx.stream, "model.router_stats");
+    // Every rank knows the documents' sums now; one of them counts the loss.
+    const double balance = pass.groups.leads_context() ? pass.balance_scale : 0;
     launch(pass.ctx, RouterLossArgs{counts, scores, tokens, z, pass.router_losses, rule_.k,
-                                    static_cast<float>(pass.balance_scale),
-                                    static_cast<float>(pass.z_scale)});
-    pass.save(layer_, SavedClass::kRouting, "stat_counts", std::move(counts));
-    pass.save(layer_, SavedClass::kRouting, "stat_tokens", std::move(tokens));
+                                    static_cast<float>(balance), static_cast<float>(pass.z_scale)});
+    pass.save(layer_, SavedClass::kRouting, "stats", std::move(stats));
   }
 
   const int64_t layer_, experts_, inner_;

@@ -11,6 +11,8 @@
 #include "model/config.h"
 #include "model/model.h"
 #include "model/parameters.h"
+#include "parallel/groups.h"
+#include "parallel/ring_attention.h"
 
 namespace rondo {
 
@@ -46,6 +48,9 @@ struct Pass {
   int64_t tokens = 0, documents = 0;
   View places;    // i32 [T, 4]
   View cos, sin;  // [T, rope_dim / 2]
+
+  const RankGroups& groups;
+  const RingPlan& ring;  // of this micro-batch on the context axis; of one rank where that is null
 
   // What a routed layer multiplies its sums by: weight / tokens of the global batch.
   double balance_scale = 0, z_scale = 0;
