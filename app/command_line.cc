@@ -20,6 +20,8 @@ void add_train(CLI::App& top, Request& request) {
   app->add_option("--out", c.out, "Run folder [runs/NAME of the configuration]");
   app->add_option("--set", c.set, "SECTION.KEY=VALUE over the file; may be repeated")
       ->allow_extra_args(false);
+  app->add_option("--ranks", c.ranks, "Threads of this process that are a rank each")
+      ->capture_default_str();
   app->add_flag("--resume", c.resume, "Go on from the run folder's latest checkpoint");
   app->add_option("--trace", c.trace, "Write spans of all work as JSON for Perfetto");
   app->add_option("--wait-sites", c.wait_sites, "Write the names of the waits that the run passed")
@@ -27,6 +29,7 @@ void add_train(CLI::App& top, Request& request) {
   examples(app,
            "  rondo train configs/demo.toml --out runs/demo\n"
            "  rondo train configs/demo.toml --set train.steps=100 --set train.learning_rate=2e-3\n"
+           "  rondo train configs/demo.toml --ranks 4 --set parallel.context=2\n"
            "  rondo train configs/demo.toml --out runs/demo --resume");
   app->callback([&] { request.kind = Request::Kind::kTrain; });
 }

@@ -13,6 +13,7 @@ struct TrainCommand {
   std::string config, out, trace, wait_sites;
   std::vector<std::string> set;
   bool resume = false;
+  int64_t ranks = 1;
 };
 struct EvalCommand {
   std::string folder, data, device = "cpu", logits;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "comm/channel.h"
 #include "commands.h"
 #include "train/guard/guard.h"
 
@@ -52,6 +53,8 @@ int main(int argc, char** argv) {
   } catch (const InputError& error) {
     return app::complain(error.what(), 2);
   } catch (const RunFailure& error) {
+    return app::complain(error.what(), 1);
+  } catch (const RankFailure& error) {
     return app::complain(error.what(), 1);
   } catch (const std::bad_alloc&) {
     return app::complain("out of memory; a smaller micro_batch_size or sequence_length needs less",

@@ -6,6 +6,7 @@
 
 #include "model/model.h"
 #include "train/data/evaluation.h"
+#include "train/ranks.h"
 
 namespace rondo {
 
@@ -16,7 +17,9 @@ struct EvaluationResult {
 };
 
 // The first `sequences` (0: all), `batch` at a time. `progress` may be null: called with done, all.
+// With `ranks` every rank calls it, they share the work, and all get the same result.
 EvaluationResult evaluate(Model& model, const Evaluation& data, int64_t batch, int64_t sequences,
-                          const std::function<void(int64_t, int64_t)>& progress = nullptr);
+                          const std::function<void(int64_t, int64_t)>& progress = nullptr,
+                          const Ranks* ranks = nullptr);
 
 }  // namespace rondo

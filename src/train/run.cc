@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "kernels/peak.h"
 #include "model/flops.h"
@@ -13,6 +15,7 @@
 #include "train/evaluate.h"
 #include "train/guard/guard.h"
 #include "train/metrics/progress.h"
+#include "train/ranks.h"
 #include "train/step.h"
 
 namespace rondo {
@@ -35,21 +38,43 @@ std::vector<int64_t> document_lengths(const Batch& batch) {
   return lengths;
 }
 
+// What a rank computes and talks with. Outlives everything that a failure takes down.
+struct Machine {
+  Machine(const RunConfig& config, const TrainOptions& options, Log& log, RankOptions rank)
+      : device(make_device(config.device,
+                           {.threads = std::max(1, threads_of(config.threads) / rank.ranks_here),
+                            .drop_wait = config.emu_drop_wait,
+                            .delay_us = config.emu_delay_us})) {
+    if (rank.channel) world = make_communicator(*device, std::move(rank.channel));
+    device->set_trace(options.trace);
+    ctx = std::make_unique<Context>(*device, log, world ? world->rank() : 0,
+                                    world ? world->size() : 1);
+  }
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Communicator> world;
+  std::unique_ptr<Context> ctx;
+};
+
 class Run {
  public:
-  Run(const RunConfig& config, const TrainOptions& options, Log& log)
-      : config_(config), options_(options), log_(log), model_config_(read_config()) {
-    check_folder();
-    data_ = std::make_unique<TrainingData>(
-        open_training_data(config.data, model_config_.vocab_size,
-                           [&](const std::string& line) { log_.warn("{}", line); }));
+  Run(const RunConfig& config, const TrainOptions& options, Log& log, Machine& machine)
+      : config_(config),
+        options_(options),
+        log_(log),
+        device_(machine.device.get()),
+        ctx_(machine.ctx.get()),
+        mesh_(config.mesh, ctx_->world),
+        ranks_(*ctx_->stream, machine.world.get(), mesh_, config.placement),
+        model_config_(read_config()) {
+    ranks_.expect_same("configuration", to_toml(config));
+    ranks_.expect_same("build of rondo", read_file("/proc/self/exe"));
+    check_batch();
+    if (ranks_.first()) check_folder();
+    ranks_.barrier();
+    data_ = std::make_unique<TrainingData>(open_training_data(
+        config.data, model_config_.vocab_size, [&](const std::string& line) { warn(line); }));
     identity_ = {hex64(data_->train.fingerprint()), model_config_.vocab_size, config.batch_size,
                  config.data.sequence_length};
-    device_ = make_device(config.device, {.threads = threads_of(config.threads),
-                                          .drop_wait = config.emu_drop_wait,
-                                          .delay_us = config.emu_delay_us});
-    device_->set_trace(options.trace);
-    ctx_ = std::make_unique<Context>(*device_, log);
     ModelOptions model_options{.mtp_loss_weight = config.mtp_loss_weight,
                                .balance_loss_weight = config.balance_loss_weight,
                                .z_loss_weight = config.z_loss_weight,
@@ -58,29 +83,35 @@ class Run {
                                                         ? config.attention_dropout
                                                         : model_config_.attention_dropout,
                                .seed = config.seed};
-    model_ = std::make_unique<Model>(*ctx_, model_config_, model_options);
+    model_ = std::make_unique<Model>(*ctx_, model_config_, model_options, ranks_.groups());
     optimizer_ = std::make_unique<Optimizer>(*ctx_, *model_,
                                              AdamWOptions{config.beta1, config.beta2, config.eps,
                                                           config.weight_decay, config.clip_norm});
   }
 
   void go() {
+    if (!ranks_.first()) {
+      start();
+      ranks_.barrier();
+      run_steps(nullptr, nullptr);
+      return;
+    }
     fs::create_directories(options_.out);
     const FileLock lock(options_.out + "/lock");
     start();
+    ranks_.barrier();  // what others still read is not touched before
     remove_unfinished(options_.out);
     write_file_atomic(options_.out + "/config.toml", to_toml(config_));
     MetricsFile metrics(options_.out + "/metrics.jsonl", state_.step);
-    measure_peak_rate();
     const int64_t steps = config_.schedule.steps, first = state_.step + 1;
-    log_.info("{}: {} parameters, steps {} to {}, {} tokens a step, device {}, {} threads",
+    log_.info("{}: {} parameters, steps {} to {}, {} tokens a step, device {}, {} threads{}",
               options_.out, model_->table().parameters(), first, steps,
               config_.batch_size * config_.data.sequence_length, device_->name(),
-              device_->threads());
+              device_->threads() * ranks_.size(), ranks_.size() > 1 ? ", " + mesh_.describe() : "");
     Progress progress(options_.terminal, config_.log_interval, first);
     log_.set_hooks([&] { progress.clear(); }, [&] { progress.redraw(); });
     try {
-      for (int64_t step = first; step <= steps; ++step) one_step(step, metrics, progress);
+      run_steps(&metrics, &progress);
     } catch (...) {
       log_.set_hooks(nullptr, nullptr);
       throw;
@@ -91,11 +122,42 @@ class Run {
   }
 
  private:
+  void warn(const std::string& line) {
+    if (ranks_.first()) log_.warn("{}", line);
+  }
+
+  // Of the first rank alone: the others have neither metrics nor progress.
+  void run_steps(MetricsFile* metrics, Progress* progress) {
+    measure_peak_rate();
+    for (int64_t step = state_.step + 1; step <= config_.schedule.steps; ++step) {
+      StepMetrics m = one_step(step);
+      const bool last = step == config_.schedule.steps;
+      if (data_->validation && config_.eval_interval > 0 &&
+          (step % config_.eval_interval == 0 || last))
+        validate(m, progress);
+      if (metrics) metrics->write(m);
+      if (progress) progress->show(m);
+      if (last || (config_.checkpoint_interval > 0 && step % config_.checkpoint_interval == 0))
+        save();
+    }
+    ranks_.barrier();
+  }
+
+  void check_batch() const {
+    const int64_t data = mesh_.size(Axis::kData);
+    if (config_.batch_size % (config_.micro_batch_size * data) == 0) return;
+    fail_input(
+        "train.batch_size is {}; it must be a multiple of train.micro_batch_size {} x "
+        "parallel.data "
+        "{}",
+        config_.batch_size, config_.micro_batch_size, data);
+  }
+
   ModelConfig read_config() {
     std::vector<std::string> warnings;
     const std::string folder = config_.folder.empty() ? config_.init_from : config_.folder;
     ModelConfig model = load_model_config(folder, warnings);
-    for (const std::string& line : warnings) log_.warn("{}", line);
+    for (const std::string& line : warnings) warn(line);
     if (config_.data.sequence_length > model.max_position_embeddings)
       fail_input(
           "data.sequence_length is {}; {} has max_position_embeddings {}: use shorter sequences, "
@@ -123,7 +185,7 @@ class Run {
       model_->set_weights(s.weights);
       put(optimizer_->first_moment(), s.m);
       put(optimizer_->second_moment(), s.v);
-      log_.info("resuming from {}", latest);
+      if (ranks_.first()) log_.info("resuming from {}", latest);
       return;
     }
     state_.identity = identity_;
@@ -140,32 +202,39 @@ class Run {
     ctx_->stream->synchronize("train.restore");
   }
 
+  // Of all ranks at once: they share the processors.
   void measure_peak_rate() {
     peak_gflops_ = config_.peak_gflops;
     if (peak_gflops_ > 0) return;
     ThreadPool pool(device_->threads());
-    peak_gflops_ = measure_peak(pool).gflops;
+    peak_gflops_ = ranks_.sum_over_all(measure_peak(pool).gflops);
   }
 
-  void one_step(int64_t step, MetricsFile& metrics, Progress& progress) {
+  StepMetrics one_step(int64_t step) {
     const auto begin = std::chrono::steady_clock::now();
-    std::vector<Batch> batches;
     const int64_t depths = config_.mtp_loss_weight > 0 ? model_config_.num_nextn_predict_layers : 0;
-    double flops = 0, tokens = 0;
-    for (int64_t done = 0; done < config_.batch_size; done += config_.micro_batch_size) {
-      batches.push_back(data_->train.make_batch(state_.samples + done, config_.micro_batch_size,
-                                                static_cast<int>(depths)));
-      const std::vector<int64_t> lengths = document_lengths(batches.back());
+    const int64_t mine = config_.batch_size / ranks_.data_size();
+    std::vector<Batch> batches;
+    BatchCounts counts;
+    std::vector<double> done = {0, 0};  // tokens, FLOPs
+    for (int64_t i = 0; i < mine; i += config_.micro_batch_size) {
+      Batch whole = data_->train.make_batch(state_.samples + ranks_.data_rank() * mine + i,
+                                            config_.micro_batch_size, static_cast<int>(depths));
+      counts.add(whole);
+      const std::vector<int64_t> lengths = document_lengths(whole);
       double n = 0;
       for (const int64_t length : lengths) n += static_cast<double>(length);
-      flops += training_flops(model_config_, n,
-                              visible_pairs(lengths, model_config_.sliding_window), depths > 0);
-      tokens += n;
+      done[0] += n;
+      done[1] += training_flops(model_config_, n,
+                                visible_pairs(lengths, model_config_.sliding_window), depths > 0);
+      batches.push_back(ranks_.part(std::move(whole), model_config_.sliding_window));
     }
+    ranks_.sum_over_data(done);
+    const double tokens = done[0], flops = done[1];
     StepMetrics m =
         run_step(*ctx_, *model_, *optimizer_, plain_schedule(static_cast<int64_t>(batches.size())),
                  {step, learning_rate(config_.schedule, step), config_.router_bias_update_rate,
-                  batches, BatchCounts::of(batches)});
+                  batches, ranks_.sum_over_data(counts)});
     m.steps = config_.schedule.steps;
     m.step_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -180,26 +249,22 @@ class Run {
     state_.samples += config_.batch_size;
     state_.tokens_seen += static_cast<int64_t>(tokens);
     m.tokens_seen = state_.tokens_seen;
-    const bool last = step == config_.schedule.steps;
-    if (data_->validation && config_.eval_interval > 0 &&
-        (step % config_.eval_interval == 0 || last))
-      validate(m, progress);
-    metrics.write(m);
-    progress.show(m);
-    if (last || (config_.checkpoint_interval > 0 && step % config_.checkpoint_interval == 0))
-      save();
+    return m;
   }
 
-  void validate(StepMetrics& m, Progress& progress) {
-    const EvaluationResult r =
-        evaluate(*model_, *data_->validation, config_.micro_batch_size, config_.eval_sequences);
+  void validate(StepMetrics& m, Progress* progress) {
+    const EvaluationResult r = evaluate(*model_, *data_->validation, config_.micro_batch_size,
+                                        config_.eval_sequences, nullptr, &ranks_);
     m.validation_loss = r.loss;
     m.validation_bits_per_byte = r.bits_per_byte;
-    progress.note(fmt::format("step {}: validation loss {:.4f} nats a token", m.step, r.loss) +
-                  (r.bits_per_byte ? fmt::format(", {:.3f} bits per byte", *r.bits_per_byte) : ""));
+    if (!progress) return;
+    progress->note(
+        fmt::format("step {}: validation loss {:.4f} nats a token", m.step, r.loss) +
+        (r.bits_per_byte ? fmt::format(", {:.3f} bits per byte", *r.bits_per_byte) : ""));
   }
 
   void save() {
+    if (!ranks_.first()) return;
     Snapshot snapshot{state_, {}, {}, {}};
     const auto get = [&](const View& device, std::vector<float>& values) {
       values.resize(static_cast<size_t>(device.elements()));
@@ -217,11 +282,13 @@ class Run {
   const RunConfig config_;
   const TrainOptions options_;
   Log& log_;
+  Device* const device_;
+  Context* const ctx_;
+  const Mesh mesh_;
+  const Ranks ranks_;
   const ModelConfig model_config_;
   std::unique_ptr<TrainingData> data_;
   RunIdentity identity_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Context> ctx_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
   TrainState state_;
@@ -230,8 +297,13 @@ class Run {
 
 }  // namespace
 
-void train(const RunConfig& config, const TrainOptions& options, Log& log) {
-  Run(config, options, log).go();
+void train(const RunConfig& config, const TrainOptions& options, Log& log, RankOptions rank) {
+  Machine machine(config, options, log, std::move(rank));
+  const auto run = [&] { Run(config, options, log, machine).go(); };
+  if (machine.world)
+    failing_together(*machine.world, run);
+  else
+    run();
 }
 
 LoadedModel load_model(const std::string& folder, const std::string& device, int64_t threads,

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/trace.h"
+#include "comm/channel.h"
 #include "model/model.h"
 #include "train/data/config.h"
 #include "train/run_config.h"
@@ -21,9 +22,16 @@ struct TrainOptions {
   std::vector<std::string>* wait_sites = nullptr;  // receives the device's, for fault tests
 };
 
+// As one rank of many: every rank calls with the channel of its own and the same configuration.
+struct RankOptions {
+  std::unique_ptr<Channel> channel;  // null: the run has one rank
+  int ranks_here = 1;                // ranks that share this machine's processors
+};
+
 // The run folder holds config.toml (resolved), metrics.jsonl, step-N/ and a lock while this runs. A
 // folder that holds a run already is refused unless `resume`; one in use is refused always.
-void train(const RunConfig& config, const TrainOptions& options, Log& log);
+// Rank 0 alone writes and logs.
+void train(const RunConfig& config, const TrainOptions& options, Log& log, RankOptions rank = {});
 
 // A model of a run folder, a checkpoint, or a hub folder, ready to evaluate or generate.
 struct LoadedModel {

@@ -67,6 +67,16 @@ void read_train(Reader r, RunConfig& c) {
   r.finish();
 }
 
+void read_parallel(Reader r, RunConfig& c) {
+  c.mesh.data = r.integer("data", 0, 0, 1 << 20);
+  c.mesh.context = r.integer("context", 0, 0, 1 << 20);
+  for (const char* axis : {"tensor", "expert"})
+    if (r.integer(axis, 0, 0, 1 << 20) > 1)
+      r.fail(axis, "is above 1; data and context are the axes that can be trained on so far");
+  c.placement = parse_placement(r.text("placement", "zigzag"));
+  r.finish();
+}
+
 void read_rest(Reader& top, RunConfig& c) {
   Reader device = top.section("device");
   c.device = device.text("device", "cpu");
@@ -93,6 +103,7 @@ RunConfig read_run_config(Value toml, const std::string& source,
   RunConfig c;
   read_model(top.section("model"), c);
   read_train(top.section("train"), c);
+  read_parallel(top.section("parallel"), c);
   read_rest(top, c);
   c.data = read_data_config(top.section("data"), static_cast<int64_t>(c.seed));
   if (c.eval_interval > 0 && c.data.validation.empty())
@@ -109,6 +120,7 @@ RunConfig load_run_config(const std::string& path, const std::vector<std::string
 std::string to_toml(const RunConfig& c) {
   Value model{Value::Object{}}, train{Value::Object{}}, device{Value::Object{}};
   Value checkpoint{Value::Object{}}, precision{Value::Object{}}, top{Value::Object{}};
+  Value parallel{Value::Object{}};
   if (!c.folder.empty()) model.set("folder", c.folder);
   if (!c.init_from.empty()) model.set("init_from", c.init_from);
   if (c.init_missing_mtp) model.set("init_missing", "mtp");
@@ -136,6 +148,9 @@ std::string to_toml(const RunConfig& c) {
   train.set("eval_interval", c.eval_interval);
   train.set("eval_sequences", c.eval_sequences);
   train.set("log_interval", c.log_interval);
+  if (c.mesh.data > 0) parallel.set("data", c.mesh.data);
+  if (c.mesh.context > 0) parallel.set("context", c.mesh.context);
+  parallel.set("placement", to_string(c.placement));
   device.set("device", c.device);
   device.set("threads", c.threads);
   if (!c.emu_drop_wait.empty()) device.set("emu_drop_wait", c.emu_drop_wait);
@@ -147,6 +162,7 @@ std::string to_toml(const RunConfig& c) {
   top.set("model", std::move(model));
   top.set("data", to_value(c.data));
   top.set("train", std::move(train));
+  top.set("parallel", std::move(parallel));
   top.set("device", std::move(device));
   top.set("checkpoint", std::move(checkpoint));
   top.set("precision", std::move(precision));

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/value.h"
+#include "parallel/mesh.h"
+#include "parallel/placement.h"
 #include "tensor/dtype.h"
 #include "train/data/config.h"
 #include "train/schedule.h"
@@ -32,6 +34,10 @@ struct RunConfig {
   int64_t eval_interval = 0;      // steps; 0: never during training
   int64_t eval_sequences = 32;    // of the validation data each time; 0: all
   int64_t log_interval = 10;      // steps between lines when output is no terminal
+
+  // [parallel]; 0: derived
+  MeshSizes mesh;
+  TokenPlacement placement;
 
   // [device]
   std::string device = "cpu";

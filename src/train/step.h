@@ -30,7 +30,7 @@ struct StepInput {
   int64_t step = 1;  // from 1
   double learning_rate = 0, router_bias_rate = 0;
   const std::vector<Batch>& micro_batches;  // of this rank
-  BatchCounts counts;                       // of the step, over all ranks
+  const BatchCounts& counts;                // of the step, over all ranks
 };
 
 // Runs the actions; fills losses, grad_norm, expert_load. RunFailure when numbers went bad: then

@@ -44,8 +44,8 @@ TEST(GoldenAdamW, TenStepsAsTorch) {
       const double lr = learning_rate(schedule, step);
       EXPECT_NEAR(lr, read("lr" + s, float{})[0], 1e-6 * lr);
       const std::vector<Batch> batches = {batch};
-      const StepMetrics m =
-          run_step(ctx, model, optimizer, plain_schedule(1), {step, lr, 0, batches});
+      const StepMetrics m = run_step(ctx, model, optimizer, plain_schedule(1),
+                                     {step, lr, 0, batches, BatchCounts::of(batches)});
       const double loss = read("loss" + s, float{})[0], norm = read("grad_norm" + s, float{})[0];
       EXPECT_NEAR(m.losses.loss, loss, 2e-6 * loss) << spec << ", step " << step;
       EXPECT_NEAR(m.grad_norm, norm, 1e-5 * norm) << spec << ", step " << step;
