@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "comm/inproc/inproc.h"
 #include "train/data/pack.h"
 #include "train/run.h"
 
@@ -52,6 +53,14 @@ class TrainTest : public ::testing::Test {
            bool resume = false) {
     Log log(0, LogLevel::kWarning);
     train(config(more), {.out = out(name), .resume = resume}, log);
+  }
+  // On threads as ranks.
+  void run_on(int ranks, const std::string& name, const std::vector<std::string>& more = {},
+              bool resume = false) {
+    run_ranks(ranks, [&](std::unique_ptr<Channel> channel) {
+      Log log(0, LogLevel::kWarning);
+      train(config(more), {.out = out(name), .resume = resume}, log, {std::move(channel), ranks});
+    });
   }
   std::string weights(const std::string& name, int step = 6) const {
     return read_file(out(name) + "/step-" + std::to_string(step) + "/model.safetensors");

@@ -97,6 +97,67 @@ TEST_F(TrainTest, MicroBatchesChangeNothingButRounding) {
   EXPECT_NEAR(a[2], b[2], 1e-3 * b[2]);
 }
 
+// The run folder of four ranks is that of one, to rounding; its bits are its own every time, and
+// resuming on the same layout does not show.
+TEST_F(TrainTest, ManyRanksAreOne) {
+  const std::vector<std::string> set = {
+      "train.micro_batch_size=2", "train.steps=4",
+      "train.eval_interval=2",    "train.dropout=0.1",
+      "parallel.context=2",       "checkpoint.interval=2",
+      "checkpoint.keep=5",        "train.balance_loss_weight=0.01"};
+  std::vector<std::string> alone = set;
+  alone.erase(std::find(alone.begin(), alone.end(), "parallel.context=2"));
+  run("one", alone);
+  run_on(4, "four", set);
+  run_on(4, "again", set);
+  for (const char* key :
+       {"total_loss", "grad_norm", "validation_loss", "tokens_seen", "max_over_mean_expert_load"}) {
+    const auto a = metric("four", key), b = metric("one", key);
+    ASSERT_EQ(a.size(), b.size()) << key;
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-3 * b[i]) << key << i;
+    EXPECT_NEAR(a[0], b[0], 1e-5 * b[0]) << key;
+  }
+  EXPECT_EQ(weights("four", 4), weights("again", 4));
+  fs::remove_all(out("again") + "/step-4");
+  run_on(4, "again", set, true);
+  EXPECT_EQ(weights("four", 4), weights("again", 4));
+  EXPECT_EQ(metric("four", "loss"), metric("again", "loss"));
+}
+
+TEST_F(TrainTest, RanksThatDoNotFitAreRefusedOnce) {
+  const auto message = [&](int ranks, const std::vector<std::string>& set) -> std::string {
+    try {
+      run_on(ranks, "bad", set);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no InputError";
+  };
+  EXPECT_EQ(message(4, {"parallel.context=3"}),
+            "parallel: context 3 x tensor 1 = 3 does not divide the 4 ranks; their product must be "
+            "one of 1, 2, 4");
+  EXPECT_EQ(message(3, {"train.micro_batch_size=4"}),
+            "train.batch_size is 8; it must be a multiple of train.micro_batch_size 4 x "
+            "parallel.data 3");
+  EXPECT_FALSE(fs::exists(out("bad") + "/config.toml"));
+}
+
+TEST_F(TrainTest, RanksWithOtherConfigurationsAreRefused) {
+  try {
+    run_ranks(2, [&](std::unique_ptr<Channel> channel) {
+      Log log(0, LogLevel::kWarning);
+      const std::string lr = channel->rank() == 1 ? "train.learning_rate=1e-3" : "train.seed=1";
+      train(config({lr, "train.micro_batch_size=1"}), {.out = out("bad")}, log,
+            {std::move(channel), 2});
+    });
+    FAIL() << "nobody threw";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "rank 1 was started with another configuration than rank 0; give all ranks the "
+                 "same");
+  }
+}
+
 TEST_F(TrainTest, InitFromAHubFolderWithAndWithoutMtp) {
   run("a");
   const std::string hub = out("a") + "/step-6";
