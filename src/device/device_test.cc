@@ -66,12 +66,19 @@ TEST_P(OnDevice, TransfersGoOnBesideKernels) {
   EXPECT_EQ(seen, 3);
 }
 
+// From the next call, where it has failed by then, or from waiting.
 TEST_P(OnDevice, AFailedTransferReachesWhoWaitsForIt) {
   auto transfers = device_->make_transfer_stream("transfers");
+  std::promise<void> recorded;
   Event done;
-  transfers->submit("fails", [](Executor&) { throw InputError("peer 3 is gone"); });
+  transfers->submit("fails", [&](Executor&) {
+    recorded.get_future().wait();
+    throw InputError("peer 3 is gone");
+  });
   transfers->record(done);
+  recorded.set_value();
   EXPECT_THROW(done.wait_host("test.done"), InputError);
+  EXPECT_THROW(transfers->record(done), InputError);
 }
 
 TEST_P(OnDevice, StreamsWaitForEvents) {

@@ -33,15 +33,20 @@ void add_routed_experts(ParameterTable& table, const std::string& prefix,
                .trained = false,
                .keep_f32 = true});
   std::vector<Parameter> gate_up, down;
-  for (int64_t e = 0; e < experts; ++e) {
+  const auto add = [&](std::vector<Parameter>& rows, const std::string& name, int64_t height,
+                       int64_t width) {
+    rows.push_back({.name = name, .shape = {height, width}, .expert = true});
+  };
+  for (int64_t e = table.experts().begin; e < table.experts().end; ++e) {
     const std::string expert = fmt::format("{}.experts.{}", prefix, e);
-    gate_up.push_back({.name = expert + ".gate_proj.weight", .shape = {intermediate, hidden}});
-    gate_up.push_back({.name = expert + ".up_proj.weight", .shape = {intermediate, hidden}});
-    down.push_back({.name = expert + ".down_proj.weight", .shape = {hidden, intermediate}});
+    add(gate_up, expert + ".gate_proj.weight", intermediate, hidden);
+    add(gate_up, expert + ".up_proj.weight", intermediate, hidden);
+    add(down, expert + ".down_proj.weight", hidden, intermediate);
   }
-  table.add_buffer(prefix + ".experts.gate_up", {experts, 2 * intermediate, hidden},
+  const int64_t held = table.experts().size();
+  table.add_buffer(prefix + ".experts.gate_up", {held, 2 * intermediate, hidden},
                    std::move(gate_up));
-  table.add_buffer(prefix + ".experts.down", {experts, hidden, intermediate}, std::move(down));
+  table.add_buffer(prefix + ".experts.down", {held, hidden, intermediate}, std::move(down));
 }
 
 void add_feed_forward(ParameterTable& table, const std::string& prefix, const ModelConfig& config,

@@ -5,6 +5,7 @@
 #include "kernels/ops/reduce.h"
 #include "kernels/ops/rope.h"
 #include "model/network.h"
+#include "parallel/placement.h"
 
 namespace rondo {
 namespace {
@@ -44,6 +45,15 @@ BatchCounts BatchCounts::of(const std::vector<Batch>& batches) {
   return out;
 }
 
+namespace {
+ExpertRange experts_of(const ModelConfig& config, const RankGroups& groups) {
+  if (!groups.expert) return {0, config.n_routed_experts};
+  const PartRange mine =
+      part_range(config.n_routed_experts, groups.expert->size(), groups.expert->rank());
+  return {mine.begin, mine.end};
+}
+}  // namespace
+
 struct Model::State {
   State(Context& ctx, const ModelConfig& config, const ModelOptions& options,
         const RankGroups& groups)
@@ -51,7 +61,11 @@ struct Model::State {
         config(config),
         options(options),
         groups(groups),
-        table(ParameterTable::build(config)) {
+        table(ParameterTable::build(config, experts_of(config, groups))) {
+    if (groups.expert && config.n_routed_experts > 0)
+      dispatch = std::make_unique<ExpertDispatch>(
+          ctx, *groups.expert,
+          ExpertShare{config.n_routed_experts, config.num_experts_per_tok, groups.wave_tokens});
     const int64_t flat = table.flat_elements();
     weights = ctx.allocate(MemoryClass::kWeights, DType::kF32, {flat});
     if (options.training) {
@@ -177,6 +191,7 @@ struct Model::State {
             .cos = loaded.cos,
             .sin = loaded.sin,
             .groups = groups,
+            .dispatch = dispatch.get(),
             .ring = *loaded.ring,
             .balance_scale = tokens > 0 ? options.balance_loss_weight / tokens : 0,
             .z_scale = tokens > 0 ? options.z_loss_weight / tokens : 0,
@@ -213,6 +228,7 @@ struct Model::State {
   Tensor weights, gradients, sums, router_losses, counts, inv_freq;
   std::vector<double> inverse;
   std::vector<ExpertCounts> expert_counts;
+  std::unique_ptr<ExpertDispatch> dispatch;
   std::unique_ptr<Network> network;
   std::vector<Staging> staging;
   Event copied;
@@ -233,6 +249,9 @@ const ModelConfig& Model::config() const {
 }
 const ParameterTable& Model::table() const {
   return state_->table;
+}
+const RankGroups& Model::groups() const {
+  return state_->groups;
 }
 View Model::weights() const {
   return state_->weights;
@@ -293,7 +312,14 @@ void Model::reduce() {
   const auto sum = [&](const View& view) {
     all.push_back(s.groups.world->all_reduce(*s.ctx.stream, view, Reduction::kSum));
   };
-  if (s.training) sum(s.gradients);
+  if (s.training) {
+    const int64_t experts = s.table.expert_begin(), end = s.table.flat_elements();
+    sum(s.gradients.view().slice(0, 0, std::min(experts, end)));
+    Communicator* replicas = s.groups.expert ? s.groups.expert_data : s.groups.world;
+    if (replicas && experts < end)
+      all.push_back(replicas->all_reduce(*s.ctx.stream, s.gradients.view().slice(0, experts, end),
+                                         Reduction::kSum));
+  }
   sum(s.sums);
   sum(s.router_losses);
   if (s.counts) sum(s.counts);

@@ -51,7 +51,8 @@ class Model {
   ~Model();
 
   const ModelConfig& config() const;
-  const ParameterTable& table() const;
+  const ParameterTable& table() const;  // of the parameters that this rank holds
+  const RankGroups& groups() const;
   View weights() const;                              // f32 [flat_elements], device
   View gradients() const;                            // the same layout
   void set_weights(const std::vector<float>& flat);  // from the host; synchronises

@@ -13,6 +13,10 @@ namespace {
 // 64 bytes for two-byte elements too, which other tensors of this layout may have.
 constexpr int64_t kAlign = 32;  // elements
 
+int64_t aligned(int64_t elements) {
+  return (elements + kAlign - 1) / kAlign * kAlign;
+}
+
 int64_t product(const std::vector<int64_t>& shape) {
   int64_t n = 1;
   for (const int64_t size : shape) n *= size;
@@ -39,9 +43,24 @@ int64_t Parameter::elements() const {
 }
 
 ParameterTable ParameterTable::build(const ModelConfig& config) {
+  return build(config, {0, config.n_routed_experts});
+}
+
+ParameterTable ParameterTable::build(const ModelConfig& config, const ExpertRange& experts) {
   ParameterTable table;
+  table.experts_ = experts;
   family_of(config).add_parameters(config, table);
+  table.join_regions();
   return table;
+}
+
+void ParameterTable::join_regions() {
+  expert_begin_ = aligned(region_[0]);
+  flat_elements_ = region_[1] > 0 ? expert_begin_ + region_[1] : region_[0];
+  for (Parameter& row : rows_)
+    if (row.expert) row.offset += expert_begin_;
+  for (auto& [name, buffer] : buffers_)
+    if (buffer.expert) buffer.offset += expert_begin_;
 }
 
 int64_t ParameterTable::parameters() const {
@@ -76,19 +95,20 @@ void ParameterTable::add(Parameter row) {
 
 void ParameterTable::add_buffer(const std::string& name, std::vector<int64_t> shape,
                                 std::vector<Parameter> rows) {
-  const int64_t begin = (flat_elements_ + kAlign - 1) / kAlign * kAlign;
+  const bool expert = !rows.empty() && rows.front().expert;
+  const int64_t begin = aligned(region_[expert ? 1 : 0]);
   int64_t offset = begin;
   for (Parameter& row : rows) {
     row.offset = offset;
     offset += row.elements();
     RONDO_CHECK(index_.emplace(row.name, rows_.size()).second, "row {} stands twice", row.name);
-    buffers_.emplace(row.name, Buffer{row.offset, row.shape});
+    buffers_.emplace(row.name, Buffer{row.offset, row.shape, expert});
     rows_.push_back(std::move(row));
   }
   RONDO_CHECK(offset - begin == product(shape), "{} rows of {} have {} elements, it has {}",
               rows.size(), name, offset - begin, product(shape));
-  buffers_.emplace(name, Buffer{begin, std::move(shape)});
-  flat_elements_ = offset;
+  buffers_.emplace(name, Buffer{begin, std::move(shape), expert});
+  region_[expert ? 1 : 0] = offset;
 }
 
 void ParameterTable::add_alias(Parameter row, const std::string& of) {
@@ -101,8 +121,17 @@ void ParameterTable::add_alias(Parameter row, const std::string& of) {
   row.trained = target->trained;
   row.keep_f32 = target->keep_f32;
   RONDO_CHECK(index_.emplace(row.name, rows_.size()).second, "row {} stands twice", row.name);
-  buffers_.emplace(row.name, Buffer{row.offset, row.shape});
+  buffers_.emplace(row.name, Buffer{row.offset, row.shape, false});
   rows_.push_back(std::move(row));
+}
+
+void copy_rows(const ParameterTable& from, const std::vector<float>& values,
+               const ParameterTable& to, std::vector<float>& out) {
+  for (const Parameter& row : to.rows()) {
+    if (row.alias) continue;
+    if (const Parameter* source = from.find(row.name))
+      std::copy_n(values.begin() + source->offset, row.elements(), out.begin() + row.offset);
+  }
 }
 
 std::vector<float> initial_values(const ParameterTable& table, const ModelConfig& config,

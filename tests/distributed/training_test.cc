@@ -18,6 +18,8 @@ struct Layout {
   int stripe = 1;  // tokens that stay together: of token t the rank is t / stripe % context
   int64_t micro_batch = 1;  // samples of one data rank at once
   const char* device = "cpu";
+  int expert = 1;
+  int64_t wave_tokens = 0;
   int ranks() const { return data * context; }
 };
 
@@ -61,6 +63,8 @@ Batch samples(int64_t first, int64_t count, const ModelConfig& config) {
 Outcome run_layout(const ModelConfig& config, const Layout& layout) {
   constexpr int64_t kSamples = 8;
   Outcome out;
+  std::mutex mutex;
+  const ParameterTable whole_table = ParameterTable::build(config);
   run_ranks(layout.ranks(), [&](std::unique_ptr<Channel> channel) {
     Log log;
     const auto device = make_device(layout.device, {});
@@ -68,9 +72,16 @@ Outcome run_layout(const ModelConfig& config, const Layout& layout) {
     const int rank = world->rank(), data_rank = rank / layout.context;
     const auto data = world->split(rank % layout.context, data_rank);
     const auto context = world->split(data_rank, rank);
+    const auto expert = world->split(rank / layout.expert, rank);
+    const auto expert_data = world->split(rank % layout.expert, rank);
     Context ctx(*device, log, rank, world->size());
     failing_together(*world, [&] {
-      const RankGroups groups{world.get(), data.get(), context.get()};
+      RankGroups groups{world.get(), data.get(), context.get()};
+      if (layout.expert > 1) {
+        groups.expert = expert.get();
+        groups.expert_data = expert_data.get();
+        groups.wave_tokens = layout.wave_tokens;
+      }
       Model model(ctx, config,
                   {.mtp_loss_weight = 0.3,
                    .balance_loss_weight = 0.01,
@@ -97,16 +108,22 @@ Outcome run_layout(const ModelConfig& config, const Layout& layout) {
             run_step(ctx, model, optimizer, plain_schedule(static_cast<int64_t>(batches.size())),
                      {step, 2e-3, 0.01, batches, counts});
         const std::vector<float> gradients = model.get_gradients();
+        if (step == 1) {
+          const std::lock_guard lock(mutex);
+          out.gradients.resize(static_cast<size_t>(whole_table.flat_elements()));
+          copy_rows(model.table(), gradients, whole_table, out.gradients);
+        }
         if (rank != 0) continue;
         out.losses.push_back(m.losses.total);
         out.norms.push_back(m.grad_norm);
         out.parts.insert(out.parts.end(), m.losses.mtp.begin(), m.losses.mtp.end());
         out.parts.push_back(m.losses.balance);
         out.parts.push_back(m.losses.z);
-        if (step == 1) out.gradients = gradients;
       }
       const std::vector<float> weights = model.get_weights();
-      if (rank == 0) out.weights = weights;
+      const std::lock_guard lock(mutex);
+      out.weights.resize(static_cast<size_t>(whole_table.flat_elements()));
+      copy_rows(model.table(), weights, whole_table, out.weights);
     });
   });
   return out;
@@ -154,6 +171,12 @@ const Layout kLayouts[] = {
     {2, 1, 1},     // data alone
     {4, 2, 5, 2},  // both
     {2, 2, 7, 1, "emu:64MiB"},
+    {2, 1, 1, 1, "cpu", 2},         // experts over the data axis
+    {1, 2, 5, 2, "cpu", 2},         // over the context axis
+    {2, 2, 7, 1, "cpu", 4, 192},    // over both, in small waves
+    {4, 2, 5, 2, "cpu", 2},         // with four replicas of each expert
+    {4, 2, 60, 2, "emu:64MiB", 4},  // and ranks without tokens
+    {1, 3, 16, 2, "cpu", 3},        // 3 does not divide the 8 experts
 };
 
 TEST(Training, AnyLayoutIsOneRank) {
@@ -163,7 +186,8 @@ TEST(Training, AnyLayoutIsOneRank) {
     for (const Layout& layout : kLayouts) {
       SCOPED_TRACE(std::string(folder) + ": data " + std::to_string(layout.data) + ", context " +
                    std::to_string(layout.context) + ", stripes of " +
-                   std::to_string(layout.stripe) + ", " + layout.device);
+                   std::to_string(layout.stripe) + ", expert " + std::to_string(layout.expert) +
+                   ", " + layout.device);
       expect_same(config, run_layout(config, layout), want);
     }
   }

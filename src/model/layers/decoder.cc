@@ -71,12 +71,13 @@ Tensor DecoderLayer::backward_input(const Pass& pass, Tensor dy) {
   const int64_t t = pass.tokens, width = pass.config.hidden_size;
   const Tensor dh = pass.activation({t, width});
   Tensor d_middle = pass.activation({t, width}), dx = pass.activation({t, width});
-  mlp_->backward_input(pass, through_dropout(pass, kMlpSite, dy, "d_mlp"), dh);
+  mlp_->backward_input(pass, pass.fetch(layer_, "h2"), through_dropout(pass, kMlpSite, dy, "d_mlp"),
+                       dh);
   copy_rows(pass.ctx, dy, d_middle);
   norm_backward(pass, pass.fetch(layer_, "middle"), norm_mlp_, pass.fetch(layer_, "inv2"), dh,
                 d_middle, true);
-  attention_->backward_input(pass, through_dropout(pass, kAttentionSite, d_middle, "d_attention"),
-                             dh);
+  attention_->backward_input(pass, pass.fetch(layer_, "h1"),
+                             through_dropout(pass, kAttentionSite, d_middle, "d_attention"), dh);
   copy_rows(pass.ctx, d_middle, dx);
   norm_backward(pass, pass.fetch(layer_, "x"), norm_attention_, pass.fetch(layer_, "inv1"), dh, dx,
                 true);

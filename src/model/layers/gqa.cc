@@ -54,7 +54,7 @@ class Gqa : public Sublayer {
     pass.save(layer_, SavedClass::kAttentionOutput, "lse", std::move(lse));
   }
 
-  void backward_input(const Pass& pass, const View& dy, const View& dh) override {
+  void backward_input(const Pass& pass, const View&, const View& dy, const View& dh) override {
     Context& ctx = pass.ctx;
     const int64_t t = pass.tokens;
     Tensor d_o = pass.activation({t, heads_ * dim_}), dq = pass.activation({t, heads_ * dim_});

@@ -83,7 +83,7 @@ class Mla : public Sublayer {
     pass.save(layer_, SavedClass::kAttentionOutput, "lse", std::move(lse));
   }
 
-  void backward_input(const Pass& pass, const View& dy, const View& dh) override {
+  void backward_input(const Pass& pass, const View&, const View& dy, const View& dh) override {
     Context& ctx = pass.ctx;
     const int64_t t = pass.tokens, qk = nope_ + rope_;
     const View kv = pass.fetch(layer_, "kv");

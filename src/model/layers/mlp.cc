@@ -22,7 +22,7 @@ class Mlp : public Sublayer {
     pass.save(layer_, SavedClass::kGateUp, "mlp.gate_up", std::move(gate_up));
   }
 
-  void backward_input(const Pass& pass, const View& dy, const View& dh) override {
+  void backward_input(const Pass& pass, const View&, const View& dy, const View& dh) override {
     const View gate_up = pass.fetch(layer_, "mlp.gate_up");
     Tensor act = pass.activation({pass.tokens, inner_});
     linear_backward_input(pass.ctx, dy, down_.w, act);

@@ -11,6 +11,7 @@
 #include "model/config.h"
 #include "model/model.h"
 #include "model/parameters.h"
+#include "parallel/expert_dispatch.h"
 #include "parallel/groups.h"
 #include "parallel/ring_attention.h"
 
@@ -50,6 +51,7 @@ struct Pass {
   View cos, sin;  // [T, rope_dim / 2]
 
   const RankGroups& groups;
+  ExpertDispatch* dispatch;  // null where every rank has all experts
   const RingPlan& ring;  // of this micro-batch on the context axis; of one rank where that is null
 
   // What a routed layer multiplies its sums by: weight / tokens of the global batch.

@@ -12,8 +12,9 @@ class Sublayer {
   virtual ~Sublayer() = default;
   // y [T, H] from the normed h [T, H].
   virtual void forward(const Pass& pass, const View& h, const View& y) = 0;
-  // Writes dh from dy. May add small weight gradients (norms); keeps what backward_weight needs.
-  virtual void backward_input(const Pass& pass, const View& dy, const View& dh) = 0;
+  // Writes dh from dy, h as before. May add small weight gradients (norms), and those of rows that
+  // only visit; keeps what backward_weight needs.
+  virtual void backward_input(const Pass& pass, const View& h, const View& dy, const View& dh) = 0;
   // Adds the weight gradients; h and dy as before. Complete after both.
   virtual void backward_weight(const Pass& pass, const View& h, const View& dy) = 0;
 };

@@ -16,7 +16,7 @@ Optimizer::Optimizer(Context& ctx, const Model& model, const AdamWOptions& optio
     *moment = ctx.allocate(MemoryClass::kOptimizer, DType::kF32, {flat});
     launch(ctx, FillArgs{*moment, 0});
   }
-  sum_ = ctx.allocate(MemoryClass::kWorkspace, DType::kF64, {1});
+  sums_ = ctx.allocate(MemoryClass::kWorkspace, DType::kF64, {2});
 
   std::vector<Parameter> rows;
   for (const Parameter& row : model.table().rows())
@@ -40,12 +40,24 @@ Optimizer::Optimizer(Context& ctx, const Model& model, const AdamWOptions& optio
 }
 
 double Optimizer::gradient_norm() {
-  launch(ctx_, FillArgs{sum_, 0});
-  launch(ctx_, ReduceArgs{model_.gradients(), sum_, ReduceArgs::Kind::kSumSquares});
-  double sum = 0;
-  copy(*ctx_.stream, View(&sum, DType::kF64, Memory::kHost, {1}), sum_);
+  const View gradients = model_.gradients();
+  const int64_t experts = std::min(model_.table().expert_begin(), gradients.shape[0]);
+  const auto add = [&](const View& part, int64_t slot) {
+    if (part.elements() > 0)
+      launch(ctx_, ReduceArgs{part, sums_.view().slice(0, slot, slot + 1),
+                              ReduceArgs::Kind::kSumSquares});
+  };
+  launch(ctx_, FillArgs{sums_, 0});
+  add(gradients.slice(0, 0, experts), 0);
+  add(gradients.slice(0, experts, gradients.shape[0]), 1);
+  // What is not of experts is the same on every rank and counts once; experts are each rank's own.
+  if (Communicator* ranks = model_.groups().expert)
+    ranks->all_reduce(*ctx_.stream, sums_.view().slice(0, 1, 2), Reduction::kSum)
+        .wait(*ctx_.stream, "train.norm.experts");
+  double sums[2] = {0, 0};
+  copy(*ctx_.stream, View(sums, DType::kF64, Memory::kHost, {2}), sums_);
   ctx_.stream->synchronize("train.norm");
-  return std::sqrt(sum);
+  return std::sqrt(sums[0] + sums[1]);
 }
 
 double Optimizer::clip_scale(double norm) const {

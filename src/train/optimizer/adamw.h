@@ -40,7 +40,7 @@ class Optimizer {
   const Model& model_;
   const AdamWOptions options_;
   std::vector<Range> ranges_;
-  Tensor m_, v_, sum_;
+  Tensor m_, v_, sums_;
 };
 
 }  // namespace rondo
