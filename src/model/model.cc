@@ -47,10 +47,8 @@ BatchCounts BatchCounts::of(const std::vector<Batch>& batches) {
 
 namespace {
 ExpertRange experts_of(const ModelConfig& config, const RankGroups& groups) {
-  if (!groups.expert) return {0, config.n_routed_experts};
-  const PartRange mine =
-      part_range(config.n_routed_experts, groups.expert->size(), groups.expert->rank());
-  return {mine.begin, mine.end};
+  return groups.expert ? held_experts(config, groups.expert->size(), groups.expert->rank())
+                       : ExpertRange{0, config.n_routed_experts};
 }
 }  // namespace
 
@@ -120,10 +118,10 @@ struct Model::State {
   };
 
   void check(const Batch& batch) const {
-    RONDO_CHECK(batch.ids.size() == batch.places.size() &&
-                    batch.ids.size() == batch.labels.size() && (batch.ring || !batch.ids.empty()),
-                "{} ids, {} places, {} labels", batch.ids.size(), batch.places.size(),
-                batch.labels.size());
+    RONDO_CHECK(
+        batch.ids.size() == batch.places.size() && batch.ids.size() == batch.labels.size() &&
+            (batch.ring || groups.expert || !batch.ids.empty()),
+        "{} ids, {} places, {} labels", batch.ids.size(), batch.places.size(), batch.labels.size());
     for (size_t i = 0; i < batch.ids.size(); ++i)
       if (batch.ids[i] < 0 || batch.ids[i] >= config.vocab_size)
         fail_input("token id {} at sample {}, offset {} is outside the vocabulary of {}",

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "model/families.h"
+#include "parallel/placement.h"
 
 namespace rondo {
 namespace {
@@ -40,6 +41,11 @@ View part(const View& flat, int64_t offset, const std::vector<int64_t>& shape) {
 
 int64_t Parameter::elements() const {
   return product(shape);
+}
+
+ExpertRange held_experts(const ModelConfig& config, int ranks, int rank) {
+  const PartRange part = part_range(config.n_routed_experts, ranks, rank);
+  return {part.begin, part.end};
 }
 
 ParameterTable ParameterTable::build(const ModelConfig& config) {

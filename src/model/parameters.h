@@ -42,6 +42,9 @@ struct ExpertRange {
   int64_t size() const { return end - begin; }
 };
 
+// Those of rank `rank` out of `ranks` that share the experts.
+ExpertRange held_experts(const ModelConfig& config, int ranks, int rank);
+
 class ParameterTable {
  public:
   // Rows in the order of the hub: embedding, layers, norm, head, MTP layers after the last layer.

@@ -15,9 +15,11 @@ EvaluationResult evaluate(Model& model, const Evaluation& data, int64_t batch, i
   EvaluationResult result;
   BatchCounts seen;
   const int64_t share = ranks ? ranks->data_size() : 1, mine = ranks ? ranks->data_rank() : 0;
-  for (int64_t first = 0, i = 0; first < n; first += batch, ++i) {
-    if (i % share != mine) continue;
+  // Every rank takes part in every round, the last ones perhaps with nothing: experts are shared.
+  for (int64_t round = 0; round < n; round += batch * share) {
+    const int64_t first = std::min(round + mine * batch, n);
     Batch tokens = data.make_batch(first, std::min(batch, n - first));
+    if (tokens.tokens() == 0 && !model.groups().expert) continue;
     seen.add(tokens);
     model.run(ranks ? ranks->part(std::move(tokens), model.config().sliding_window) : tokens);
     if (progress) progress(std::min(first + batch, n), n);

@@ -5,7 +5,8 @@
 
 namespace rondo {
 
-Ranks::Ranks(Stream& stream, Communicator* world, const Mesh& mesh, TokenPlacement placement)
+Ranks::Ranks(Stream& stream, Communicator* world, const Mesh& mesh, TokenPlacement placement,
+             int64_t wave_tokens)
     : stream_(stream), placement_(placement) {
   if (!world || world->size() == 1) return;
   groups_.world = world;
@@ -13,10 +14,16 @@ Ranks::Ranks(Stream& stream, Communicator* world, const Mesh& mesh, TokenPlaceme
   const auto split = [&](Axis axis) {
     return world->split(mesh.color(axis, rank), mesh.coordinate(axis, rank));
   };
-  if (mesh.size(Axis::kData) > 1) data_ = split(Axis::kData);
-  if (mesh.size(Axis::kContext) > 1) context_ = split(Axis::kContext);
-  groups_.data = data_.get();
-  groups_.context = context_.get();
+  const auto group = [&](Axis axis, std::unique_ptr<Communicator>& own, Communicator*& seen) {
+    if (mesh.size(axis) > 1) own = split(axis);
+    seen = own.get();
+  };
+  group(Axis::kData, data_, groups_.data);
+  group(Axis::kContext, context_, groups_.context);
+  group(Axis::kExpert, expert_, groups_.expert);
+  group(Axis::kExpertData, expert_data_, groups_.expert_data);
+  if (!expert_) groups_.expert_data = nullptr;
+  groups_.wave_tokens = wave_tokens;
 }
 
 Batch Ranks::part(Batch whole, int64_t window) const {

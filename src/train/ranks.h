@@ -16,8 +16,9 @@ namespace rondo {
 class Ranks {
  public:
   // Splits the world along the mesh. Every rank calls it. A null world is one rank. Calls below run
-  // behind the work of `stream` and return on the host.
-  Ranks(Stream& stream, Communicator* world, const Mesh& mesh, TokenPlacement placement);
+  // behind the work of `stream` and return on the host. `wave_tokens`: of expert dispatch.
+  Ranks(Stream& stream, Communicator* world, const Mesh& mesh, TokenPlacement placement,
+        int64_t wave_tokens);
 
   const RankGroups& groups() const { return groups_; }
   int rank() const { return groups_.world ? groups_.world->rank() : 0; }
@@ -43,7 +44,7 @@ class Ranks {
 
  private:
   Stream& stream_;
-  std::unique_ptr<Communicator> data_, context_;
+  std::unique_ptr<Communicator> data_, context_, expert_, expert_data_;
   RankGroups groups_;
   TokenPlacement placement_;
 };

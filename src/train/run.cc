@@ -11,12 +11,14 @@
 #include "kernels/peak.h"
 #include "model/flops.h"
 #include "model/hub.h"
+#include "parallel/dispatch_plan.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/guard/guard.h"
 #include "train/metrics/progress.h"
 #include "train/ranks.h"
 #include "train/step.h"
+#include "train/whole_model.h"
 
 namespace rondo {
 namespace {
@@ -64,11 +66,12 @@ class Run {
         device_(machine.device.get()),
         ctx_(machine.ctx.get()),
         mesh_(config.mesh, ctx_->world),
-        ranks_(*ctx_->stream, machine.world.get(), mesh_, config.placement),
+        ranks_(*ctx_->stream, machine.world.get(), mesh_, config.placement, config.wave_tokens),
         model_config_(read_config()) {
     ranks_.expect_same("configuration", to_toml(config));
     ranks_.expect_same("build of rondo", read_file("/proc/self/exe"));
     check_batch();
+    check_experts();
     if (ranks_.first()) check_folder();
     ranks_.barrier();
     data_ = std::make_unique<TrainingData>(open_training_data(
@@ -84,6 +87,7 @@ class Run {
                                                         : model_config_.attention_dropout,
                                .seed = config.seed};
     model_ = std::make_unique<Model>(*ctx_, model_config_, model_options, ranks_.groups());
+    whole_ = std::make_unique<WholeModel>(model_config_, model_->table(), ranks_);
     optimizer_ = std::make_unique<Optimizer>(*ctx_, *model_,
                                              AdamWOptions{config.beta1, config.beta2, config.eps,
                                                           config.weight_decay, config.clip_norm});
@@ -105,7 +109,7 @@ class Run {
     MetricsFile metrics(options_.out + "/metrics.jsonl", state_.step);
     const int64_t steps = config_.schedule.steps, first = state_.step + 1;
     log_.info("{}: {} parameters, steps {} to {}, {} tokens a step, device {}, {} threads{}",
-              options_.out, model_->table().parameters(), first, steps,
+              options_.out, whole_->table().parameters(), first, steps,
               config_.batch_size * config_.data.sequence_length, device_->name(),
               device_->threads() * ranks_.size(), ranks_.size() > 1 ? ", " + mesh_.describe() : "");
     Progress progress(options_.terminal, config_.log_interval, first);
@@ -153,6 +157,21 @@ class Run {
         config_.batch_size, config_.micro_batch_size, data);
   }
 
+  void check_experts() const {
+    const int64_t ranks = mesh_.size(Axis::kExpert), experts = model_config_.n_routed_experts;
+    if (ranks == 1) return;
+    if (ranks > experts)
+      fail_input(
+          "parallel.expert is {}, but the model has {} routed experts; at most that many fit",
+          ranks, experts);
+    const int64_t least = kDispatchTile * model_config_.num_experts_per_tok;
+    if (config_.wave_tokens > 0 && config_.wave_tokens < least)
+      fail_input(
+          "moe.wave_tokens is {}; with num_experts_per_tok {} it must be at least {} ({} tokens "
+          "travel together), or 0 to have it derived",
+          config_.wave_tokens, model_config_.num_experts_per_tok, least, kDispatchTile);
+  }
+
   ModelConfig read_config() {
     std::vector<std::string> warnings;
     const std::string folder = config_.folder.empty() ? config_.init_from : config_.folder;
@@ -179,21 +198,23 @@ class Run {
   void start() {
     const std::string latest = options_.resume ? latest_checkpoint(options_.out) : "";
     if (!latest.empty()) {
-      const Snapshot s = read_checkpoint(latest, model_->table(), model_config_);
+      const Snapshot s = read_checkpoint(latest, whole_->table(), model_config_);
       check_identity(identity_, s.state.identity, latest);
       state_ = s.state;
-      model_->set_weights(s.weights);
-      put(optimizer_->first_moment(), s.m);
-      put(optimizer_->second_moment(), s.v);
+      model_->set_weights(whole_->held(s.weights));
+      put(optimizer_->first_moment(), whole_->held(s.m));
+      put(optimizer_->second_moment(), whole_->held(s.v));
       if (ranks_.first()) log_.info("resuming from {}", latest);
       return;
     }
     state_.identity = identity_;
-    std::vector<float> weights = initial_values(model_->table(), model_config_, config_.seed);
-    if (!config_.init_from.empty())
-      weights = load_weights(model_->table(), model_config_, config_.init_from,
-                             config_.init_missing_mtp ? &weights : nullptr);
-    model_->set_weights(weights);
+    if (config_.init_from.empty()) {
+      model_->set_weights(initial_values(model_->table(), model_config_, config_.seed));
+      return;
+    }
+    const std::vector<float> fresh = initial_values(whole_->table(), model_config_, config_.seed);
+    model_->set_weights(whole_->held(load_weights(whole_->table(), model_config_, config_.init_from,
+                                                  config_.init_missing_mtp ? &fresh : nullptr)));
   }
 
   void put(const View& device, std::vector<float> values) {
@@ -264,19 +285,13 @@ class Run {
   }
 
   void save() {
-    if (!ranks_.first()) return;
-    Snapshot snapshot{state_, {}, {}, {}};
-    const auto get = [&](const View& device, std::vector<float>& values) {
-      values.resize(static_cast<size_t>(device.elements()));
-      copy(*ctx_->stream, View(values.data(), DType::kF32, Memory::kHost, {device.elements()}),
-           device);
-    };
-    get(model_->weights(), snapshot.weights);
-    get(optimizer_->first_moment(), snapshot.m);
-    get(optimizer_->second_moment(), snapshot.v);
-    ctx_->stream->synchronize("train.checkpoint");
-    write_checkpoint(options_.out, snapshot, model_->table(), model_config_,
-                     config_.checkpoint_dtype, data_->tokenizer.get(), config_.checkpoint_keep);
+    Stream& stream = *ctx_->stream;
+    const Snapshot snapshot{state_, whole_->gather(stream, model_->weights()),
+                            whole_->gather(stream, optimizer_->first_moment()),
+                            whole_->gather(stream, optimizer_->second_moment())};
+    if (ranks_.first())
+      write_checkpoint(options_.out, snapshot, whole_->table(), model_config_,
+                       config_.checkpoint_dtype, data_->tokenizer.get(), config_.checkpoint_keep);
   }
 
   const RunConfig config_;
@@ -290,6 +305,7 @@ class Run {
   std::unique_ptr<TrainingData> data_;
   RunIdentity identity_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<WholeModel> whole_;
   std::unique_ptr<Optimizer> optimizer_;
   TrainState state_;
   double peak_gflops_ = 0;

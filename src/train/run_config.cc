@@ -70,14 +70,17 @@ void read_train(Reader r, RunConfig& c) {
 void read_parallel(Reader r, RunConfig& c) {
   c.mesh.data = r.integer("data", 0, 0, 1 << 20);
   c.mesh.context = r.integer("context", 0, 0, 1 << 20);
-  for (const char* axis : {"tensor", "expert"})
-    if (r.integer(axis, 0, 0, 1 << 20) > 1)
-      r.fail(axis, "is above 1; data and context are the axes that can be trained on so far");
+  c.mesh.expert = r.integer("expert", 0, 0, 1 << 20);
+  if (r.integer("tensor", 0, 0, 1 << 20) > 1)
+    r.fail("tensor", "is above 1; data, context and expert are the axes there are so far");
   c.placement = parse_placement(r.text("placement", "zigzag"));
   r.finish();
 }
 
 void read_rest(Reader& top, RunConfig& c) {
+  Reader moe = top.section("moe");
+  c.wave_tokens = moe.integer("wave_tokens", 0, 0, kMost);
+  moe.finish();
   Reader device = top.section("device");
   c.device = device.text("device", "cpu");
   c.threads = device.integer("threads", 0, 0, 4096);
@@ -120,7 +123,7 @@ RunConfig load_run_config(const std::string& path, const std::vector<std::string
 std::string to_toml(const RunConfig& c) {
   Value model{Value::Object{}}, train{Value::Object{}}, device{Value::Object{}};
   Value checkpoint{Value::Object{}}, precision{Value::Object{}}, top{Value::Object{}};
-  Value parallel{Value::Object{}};
+  Value parallel{Value::Object{}}, moe{Value::Object{}};
   if (!c.folder.empty()) model.set("folder", c.folder);
   if (!c.init_from.empty()) model.set("init_from", c.init_from);
   if (c.init_missing_mtp) model.set("init_missing", "mtp");
@@ -150,7 +153,9 @@ std::string to_toml(const RunConfig& c) {
   train.set("log_interval", c.log_interval);
   if (c.mesh.data > 0) parallel.set("data", c.mesh.data);
   if (c.mesh.context > 0) parallel.set("context", c.mesh.context);
+  if (c.mesh.expert > 0) parallel.set("expert", c.mesh.expert);
   parallel.set("placement", to_string(c.placement));
+  moe.set("wave_tokens", c.wave_tokens);
   device.set("device", c.device);
   device.set("threads", c.threads);
   if (!c.emu_drop_wait.empty()) device.set("emu_drop_wait", c.emu_drop_wait);
@@ -163,6 +168,7 @@ std::string to_toml(const RunConfig& c) {
   top.set("data", to_value(c.data));
   top.set("train", std::move(train));
   top.set("parallel", std::move(parallel));
+  top.set("moe", std::move(moe));
   top.set("device", std::move(device));
   top.set("checkpoint", std::move(checkpoint));
   top.set("precision", std::move(precision));

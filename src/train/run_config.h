@@ -39,6 +39,9 @@ struct RunConfig {
   MeshSizes mesh;
   TokenPlacement placement;
 
+  // [moe]
+  int64_t wave_tokens = 0;  // copies of tokens that a rank receives in a wave at most; 0: derived
+
   // [device]
   std::string device = "cpu";
   int64_t threads = 0;  // 0: as many as this process may use

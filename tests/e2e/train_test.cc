@@ -124,6 +124,49 @@ TEST_F(TrainTest, ManyRanksAreOne) {
   EXPECT_EQ(metric("four", "loss"), metric("again", "loss"));
 }
 
+TEST_F(TrainTest, ExpertsOnManyRanksAreThoseOfOne) {
+  const std::vector<std::string> set = {
+      "train.micro_batch_size=2", "train.steps=4",
+      "train.eval_interval=2",
+      "train.eval_sequences=9",  // the last round lacks data
+      "train.dropout=0.1",        "train.balance_loss_weight=0.01",
+      "checkpoint.interval=2",    "checkpoint.keep=5"};
+  run("one", set);
+  const auto near_one = [&](const std::string& name, double tolerance) {
+    for (const char* key : {"total_loss", "grad_norm", "validation_loss", "tokens_seen",
+                            "max_over_mean_expert_load"}) {
+      const auto a = metric(name, key), b = metric("one", key);
+      ASSERT_EQ(a.size(), b.size()) << name << key;
+      for (size_t i = 0; i < a.size(); ++i)
+        EXPECT_NEAR(a[i], b[i], tolerance * b[i]) << name << key << i;
+    }
+  };
+  const std::string least = "moe.wave_tokens=" + std::to_string(64 * 2);  // configs/tiny: k 2
+  const std::vector<std::vector<std::string>> layouts = {
+      {"parallel.context=2", "parallel.expert=2"},
+      {"parallel.context=1", "parallel.expert=4", least},
+      {"parallel.context=4", "parallel.expert=4"},
+  };
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    std::vector<std::string> all = set;
+    all.insert(all.end(), layouts[i].begin(), layouts[i].end());
+    const std::string name = "layout" + std::to_string(i);
+    run_on(4, name, all);
+    near_one(name, 1e-3);
+    // The same layout goes on with the same bits.
+    const std::string whole = weights(name, 4);
+    const auto loss = metric(name, "loss");
+    fs::remove_all(out(name) + "/step-4");
+    run_on(4, name, all, true);
+    EXPECT_EQ(weights(name, 4), whole) << name;
+    EXPECT_EQ(metric(name, "loss"), loss) << name;
+  }
+  // Another layout goes on from the same checkpoint.
+  fs::remove_all(out("layout0") + "/step-4");
+  run("layout0", set, true);
+  near_one("layout0", 1e-3);
+}
+
 TEST_F(TrainTest, RanksThatDoNotFitAreRefusedOnce) {
   const auto message = [&](int ranks, const std::vector<std::string>& set) -> std::string {
     try {
@@ -139,6 +182,13 @@ TEST_F(TrainTest, RanksThatDoNotFitAreRefusedOnce) {
   EXPECT_EQ(message(3, {"train.micro_batch_size=4"}),
             "train.batch_size is 8; it must be a multiple of train.micro_batch_size 4 x "
             "parallel.data 3");
+  EXPECT_EQ(message(4, {"train.micro_batch_size=1", "parallel.expert=3"}),
+            "parallel: expert 3 does not divide the 4 ranks; it may be one of 1, 2, 4");
+  EXPECT_EQ(message(16, {"train.batch_size=16", "train.micro_batch_size=1", "parallel.expert=16"}),
+            "parallel.expert is 16, but the model has 8 routed experts; at most that many fit");
+  EXPECT_EQ(message(2, {"train.micro_batch_size=1", "parallel.expert=2", "moe.wave_tokens=127"}),
+            "moe.wave_tokens is 127; with num_experts_per_tok 2 it must be at least 128 (64 tokens "
+            "travel together), or 0 to have it derived");
   EXPECT_FALSE(fs::exists(out("bad") + "/config.toml"));
 }
 

@@ -1,10 +1,11 @@
 // Checkpoints: RUN/step-N/ is a hub folder, with Rondo's own state in step-N/rondo/.
 //
-//   config.json, model.safetensors       what transformers loads; in the configured dtype
-//   rondo/state.json                     step, position in the data, identity of the run, file
-//   hashes rondo/optimizer.safetensors          "m.NAME", "v.NAME": moments of every trained
-//   parameter, fp32 rondo/masters.safetensors            fp32 weights, when model.safetensors is
-//   not F32 rondo/tokenizer.model                where the tokenizer has a file
+//   config.json, model.safetensors   what transformers loads; in the configured dtype
+//   rondo/state.json                 step, position in the data, identity, hashes of the files
+//   rondo/optimizer.safetensors      "m.NAME", "v.NAME": moments of trained parameters, fp32
+//   rondo/masters.safetensors        fp32 weights, when model.safetensors is not F32
+//   rondo/tokenizer.model            where the tokenizer has a file
+//
 // docs/formats/checkpoint.md has the details. Written as step-N.tmp, every file flushed to the disk
 // and hashed, then renamed: a folder step-N is whole.
 #pragma once
