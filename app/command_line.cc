@@ -26,11 +26,12 @@ void add_train(CLI::App& top, Request& request) {
   app->add_option("--trace", c.trace, "Write spans of all work as JSON for Perfetto");
   app->add_option("--wait-sites", c.wait_sites, "Write the names of the waits that the run passed")
       ->group("Tests");
-  examples(app,
-           "  rondo train configs/demo.toml --out runs/demo\n"
-           "  rondo train configs/demo.toml --set train.steps=100 --set train.learning_rate=2e-3\n"
-           "  rondo train configs/demo.toml --ranks 4 --set parallel.context=2\n"
-           "  rondo train configs/demo.toml --out runs/demo --resume");
+  examples(
+      app,
+      "  rondo train configs/demo.toml --out runs/demo\n"
+      "  rondo train configs/demo.toml --set train.steps=100 --set train.learning_rate=2e-3\n"
+      "  rondo train configs/demo.toml --ranks 4 --set parallel.context=2 --set parallel.expert=2\n"
+      "  rondo train configs/demo.toml --out runs/demo --resume");
   app->callback([&] { request.kind = Request::Kind::kTrain; });
 }
 

@@ -43,15 +43,18 @@ std::vector<int64_t> document_lengths(const Batch& batch) {
 // What a rank computes and talks with. Outlives everything that a failure takes down.
 struct Machine {
   Machine(const RunConfig& config, const TrainOptions& options, Log& log, RankOptions rank)
-      : device(make_device(config.device,
-                           {.threads = std::max(1, threads_of(config.threads) / rank.ranks_here),
-                            .drop_wait = config.emu_drop_wait,
-                            .delay_us = config.emu_delay_us})) {
+      : ranks_here(rank.ranks_here),
+        threads(threads_of(config.threads)),
+        device(make_device(config.device, {.threads = std::max(1, threads / ranks_here),
+                                           .drop_wait = config.emu_drop_wait,
+                                           .delay_us = config.emu_delay_us})) {
     if (rank.channel) world = make_communicator(*device, std::move(rank.channel));
     device->set_trace(options.trace);
     ctx = std::make_unique<Context>(*device, log, world ? world->rank() : 0,
                                     world ? world->size() : 1);
   }
+  const int ranks_here;  // ranks that share this machine's processors
+  const int threads;     // of all of them together
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicator> world;
   std::unique_ptr<Context> ctx;
@@ -63,6 +66,7 @@ class Run {
       : config_(config),
         options_(options),
         log_(log),
+        machine_(machine),
         device_(machine.device.get()),
         ctx_(machine.ctx.get()),
         mesh_(config.mesh, ctx_->world),
@@ -70,7 +74,7 @@ class Run {
         model_config_(read_config()) {
     ranks_.expect_same("configuration", to_toml(config));
     ranks_.expect_same("build of rondo", read_file("/proc/self/exe"));
-    check_batch();
+    derive_batch();
     check_experts();
     if (ranks_.first()) check_folder();
     ranks_.barrier();
@@ -147,13 +151,14 @@ class Run {
     ranks_.barrier();
   }
 
-  void check_batch() const {
+  void derive_batch() {
     const int64_t data = mesh_.size(Axis::kData);
+    if (config_.micro_batch_size == 0)
+      config_.micro_batch_size = std::max<int64_t>(config_.batch_size / data, 1);
     if (config_.batch_size % (config_.micro_batch_size * data) == 0) return;
     fail_input(
         "train.batch_size is {}; it must be a multiple of train.micro_batch_size {} x "
-        "parallel.data "
-        "{}",
+        "parallel.data {}",
         config_.batch_size, config_.micro_batch_size, data);
   }
 
@@ -223,12 +228,16 @@ class Run {
     ctx_->stream->synchronize("train.restore");
   }
 
-  // Of all ranks at once: they share the processors.
+  // Ranks of a machine share its processors: one of them measures while the others rest.
   void measure_peak_rate() {
     peak_gflops_ = config_.peak_gflops;
     if (peak_gflops_ > 0) return;
-    ThreadPool pool(device_->threads());
-    peak_gflops_ = ranks_.sum_over_all(measure_peak(pool).gflops);
+    double mine = 0;
+    if (ctx_->rank % machine_.ranks_here == 0) {
+      ThreadPool pool(machine_.threads);
+      mine = measure_peak(pool).gflops;
+    }
+    peak_gflops_ = ranks_.sum_over_all(mine);
   }
 
   StepMetrics one_step(int64_t step) {
@@ -294,9 +303,10 @@ class Run {
                        config_.checkpoint_dtype, data_->tokenizer.get(), config_.checkpoint_keep);
   }
 
-  const RunConfig config_;
+  RunConfig config_;  // micro_batch_size as derived
   const TrainOptions options_;
   Log& log_;
+  const Machine& machine_;
   Device* const device_;
   Context* const ctx_;
   const Mesh mesh_;

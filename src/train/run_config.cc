@@ -37,8 +37,8 @@ void read_train(Reader r, RunConfig& c) {
   Schedule& s = c.schedule;
   s.steps = r.integer("steps", {}, 1, kMost);
   c.batch_size = r.integer("batch_size", {}, 1, 1 << 24);
-  c.micro_batch_size = r.integer("micro_batch_size", c.batch_size, 1, 1 << 24);
-  if (c.batch_size % c.micro_batch_size != 0)
+  c.micro_batch_size = r.integer("micro_batch_size", 0, 0, 1 << 24);
+  if (c.micro_batch_size > 0 && c.batch_size % c.micro_batch_size != 0)
     r.fail("micro_batch_size", "is " + std::to_string(c.micro_batch_size) +
                                    "; it must divide batch_size, " + std::to_string(c.batch_size));
   c.seed = static_cast<uint64_t>(r.integer("seed", 0, 0, INT64_MAX));

@@ -22,7 +22,7 @@ struct RunConfig {
 
   // [train]
   int64_t batch_size = 1;        // sequences a step
-  int64_t micro_batch_size = 1;  // sequences at once; divides batch_size
+  int64_t micro_batch_size = 0;  // sequences at once on a rank; 0: all that the rank has
   uint64_t seed = 0;
   Schedule schedule;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;

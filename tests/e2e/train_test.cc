@@ -167,6 +167,13 @@ TEST_F(TrainTest, ExpertsOnManyRanksAreThoseOfOne) {
   near_one("layout0", 1e-3);
 }
 
+TEST_F(TrainTest, AMicroBatchIsTheRanksShareWhereLeftOut) {
+  run("one", {"train.micro_batch_size=0"});
+  run_on(2, "two", {"train.micro_batch_size=0"});
+  for (const auto& [name, size] : {std::pair("one", 8), std::pair("two", 4)})
+    EXPECT_EQ(load_run_config(out(name) + "/config.toml", {}).micro_batch_size, size) << name;
+}
+
 TEST_F(TrainTest, RanksThatDoNotFitAreRefusedOnce) {
   const auto message = [&](int ranks, const std::vector<std::string>& set) -> std::string {
     try {
@@ -181,6 +188,9 @@ TEST_F(TrainTest, RanksThatDoNotFitAreRefusedOnce) {
             "one of 1, 2, 4");
   EXPECT_EQ(message(3, {"train.micro_batch_size=4"}),
             "train.batch_size is 8; it must be a multiple of train.micro_batch_size 4 x "
+            "parallel.data 3");
+  EXPECT_EQ(message(3, {"train.micro_batch_size=0"}),
+            "train.batch_size is 8; it must be a multiple of train.micro_batch_size 2 x "
             "parallel.data 3");
   EXPECT_EQ(message(4, {"train.micro_batch_size=1", "parallel.expert=3"}),
             "parallel: expert 3 does not divide the 4 ranks; it may be one of 1, 2, 4");
